@@ -1,6 +1,10 @@
 // Fused attention at the sizes of vision transformers: arguments are B, H, N, d, whether it is bf16, and how many
-// percent of the keys are real (0: the kernel is told no lengths). The rate counts 2 products of 2 B H N M d operations
-// forward and 5 backward, M of them real.
+// percent of the keys are real (0: the kernel is told no lengths; -L: the row is one of texts of L tokens on average,
+// each of which sees itself alone). The rate counts 2 products of 2 B H N M d operations forward and 5 backward, of
+// those queries and keys that see each other.
+#include <algorithm>
+#include <vector>
+
 #include <benchmark/benchmark.h>
 
 #include "benchmarks/op_bench.h"
@@ -20,13 +24,28 @@ struct Case {
         dtype(state.range(4) != 0 ? DType::bf16 : DType::f32) {
     scores.scale = 0.125F;
     if (state.range(5) > 0) {
-      keys = tokens * state.range(5) / 100;
+      const std::int64_t keys = tokens * state.range(5) / 100;
       scores.lengths = Tensor::full({batch}, static_cast<double>(keys), DType::i64);
+      pairs = static_cast<double>(batch * tokens * keys);
+    } else if (state.range(5) < 0) {
+      scores.query_offsets = texts(-state.range(5));
     }
     qkv = normal({batch, tokens, 3, heads, dim}, dtype, 0);
     out = Tensor::empty({batch, tokens, heads, dim}, dtype);
     log_sum = Tensor::empty({batch, heads, tokens});
     forward();
+  }
+  // The offsets of texts in the row, from half to one and a half times as long as on average.
+  Tensor texts(std::int64_t average) {
+    std::vector<std::int64_t> offsets = {0};
+    pairs = 0;
+    for (std::int64_t length = average / 2; offsets.back() < tokens;
+         length = average / 2 + (length + 7) % (average + 1)) {
+      const std::int64_t own = std::min(length, tokens - offsets.back());
+      offsets.push_back(offsets.back() + own);
+      pairs += static_cast<double>(own * own);
+    }
+    return Tensor::from(offsets, {std::ssize(offsets)});
   }
   // Part 0, 1 or 2 of a packed projection as [B, H, N, d].
   static Tensor part(const Tensor& packed, int i) { return packed.select(2, i).transpose(1, 2); }
@@ -34,13 +53,13 @@ struct Case {
     kernels::attention_forward(part(qkv, 0), part(qkv, 1), part(qkv, 2), scores, out.transpose(1, 2), log_sum);
   }
   void report(benchmark::State& state, int products) const {
-    const double operations = 2.0 * products * static_cast<double>(batch * heads * tokens * keys * dim);
+    const double operations = 2.0 * products * static_cast<double>(heads * dim) * pairs;
     report_flops(state, operations, dtype);
     state.SetLabel(dtype == DType::bf16 ? "bf16" : "f32");
   }
 
   std::int64_t batch, heads, tokens, dim;
-  std::int64_t keys = tokens;
+  double pairs = static_cast<double>(batch * tokens * tokens);  // of queries and keys that see each other
   DType dtype;
   kernels::AttentionScores scores;
   Tensor qkv, out, log_sum;
@@ -76,6 +95,8 @@ void sizes(benchmark::internal::Benchmark* b) {
     for (const std::int64_t real : {0, 100, 50}) {  // texts
       b->Args({8, 12, 512, 64, dtype, real});
     }
+    b->Args({1, 8, 4096, 32, dtype, -16});  // a translator's batch without padding, and one of MiniLM
+    b->Args({1, 12, 4096, 32, dtype, -16});
   }
   b->UseRealTime()->Unit(benchmark::kMicrosecond);
 }

@@ -136,7 +136,7 @@ TEST(ImagesAndTexts, SayWhatIsWrong) {
   EXPECT_EQ(cut.status, 0);
   EXPECT_THAT(cut.err, HasSubstr("note: 1 text of more than 16 tokens is cut"));
   EXPECT_THAT(vitrail("zeroshot " + golden_path("models/hf_vit").string() + " " + image + " --labels a").err,
-              HasSubstr("is no model of images and texts"));
+              HasSubstr("puts images and texts in no common space"));
 }
 
 }  // namespace

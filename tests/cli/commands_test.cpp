@@ -258,7 +258,8 @@ TEST_F(Commands, ForwardGivesLogitsFeaturesAndAttention) {
                 .status,
             0);
   expect_close(io::Safetensors::open(path("y16.safetensors")).get("logits"), y.get("logits"), 3e-2);
-  const Outcome wrong = vitrail("forward " + best() + " --input " + path("y.safetensors") + " --output " + path("z"));
+  const Outcome wrong =
+      vitrail("forward " + best() + " --input " + path("y.safetensors") + " --output " + path("z.safetensors"));
   EXPECT_EQ(wrong.status, 1);
   EXPECT_THAT(wrong.err, HasSubstr("'x'"));
 }

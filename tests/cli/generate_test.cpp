@@ -74,6 +74,38 @@ TEST_F(Generate, ContinuesLinesSideBySide) {
   EXPECT_EQ(generate("'der B' --num-beams 2" + looked_up).status, 1);
 }
 
+// Bytes that stand for a character are tokens of their own, and none of them can be read until all are there, nor
+// taken for one before it is known that those behind it are another.
+TEST_F(Generate, StreamsWholeCharacters) {
+  std::ofstream(path("bytes.json")) << R"({"added_tokens": [], "normalizer": null, "pre_tokenizer": null,
+    "post_processor": null, "decoder": {"type": "Sequence", "decoders": [{"type": "ByteFallback"}, {"type": "Fuse"}]},
+    "model": {"type": "BPE", "byte_fallback": true, "unk_token": "<unk>", "fuse_unk": false, "merges": [],
+      "vocab": {"<unk>": 0, "a": 1, "b": 2, " ": 3, "<0xF0>": 4, "<0x9F>": 5, "<0x98>": 6, "<0x80>": 7}}})";
+  std::ofstream text(path("smileys.txt"));
+  for (int i = 0; i < 120; ++i) {
+    text << "a\xF0\x9F\x98\x80\xF0\x9F\x98\x80 b ";
+  }
+  text.close();
+  const Outcome trained = vitrail("train " + path("smileys.txt") + " --task lm --tokenizer " + path("bytes.json") +
+                                  " --model-kwargs n_layer=1 n_head=2 n_embd=16 --block-size 40 --epochs 20 --lr 1e-2 "
+                                  "-b 4 --drop 0 --threads 1 --output " +
+                                  path("runs") + " --experiment smileys");
+  ASSERT_EQ(trained.status, 0) << trained.err;
+  for (const char* count : {"5", "6", "8", "9", "12", "20"}) {
+    const std::string flags = "generate " + path("runs/smileys") + " 'b a' --threads 1 --max-new-tokens " + count;
+    const Outcome whole = vitrail(flags);
+    const Outcome streamed = vitrail(flags + " --stream");
+    ASSERT_EQ(streamed.status, 0) << streamed.err;
+    EXPECT_EQ(streamed.out, whole.out) << count;
+  }
+}
+
+TEST_F(Generate, EndsBeamsBehindAWord) {
+  const Outcome outcome = generate("'der B' --num-beams 3 --max-new-tokens 20 --stop ist");
+  EXPECT_EQ(outcome.status, 0) << outcome.err;
+  EXPECT_EQ(outcome.out, "der Bär ist\n");
+}
+
 TEST_F(Generate, RunsFromAFolderInInt8) {
   const Outcome made = vitrail("quantize " + path("runs/one") + " --output " + path("small"));
   ASSERT_EQ(made.status, 0) << made.err;
@@ -185,6 +217,9 @@ TEST_F(Generate, SaysWhatIsWrong) {
   fails(generate(""), 2, "name a PROMPT, - for the standard input, or --prompts FILE");
   fails(generate("''"), 1, "the prompt is empty: there is nothing to continue");
   fails(generate("'der' --max-new-tokens 50"), 1, "longer than the 40 that the model is made for: --slide");
+  const std::string long_prompt = " '" + std::string(20, 'd') + std::string(21, 'a') + "' --max-new-tokens 3";
+  fails(generate(long_prompt), 1, "has 41 tokens, but the model is made for at most 40: --slide reads its end");
+  EXPECT_EQ(generate(long_prompt + " --slide").status, 0);
   fails(vitrail("generate gpt2 x"), 1, "'gpt2' is the name of a model, whose weights are random");
   fails(vitrail("generate nowhere x"), 1, "nowhere");
 }

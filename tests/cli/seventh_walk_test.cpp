@@ -114,7 +114,7 @@ TEST_F(SeventhWalk, IsToldOfFeaturesThatAreNotComparable) {
   const Outcome cropped = vitrail("knn " + training + " " + embed(best() + " " + data + " --crop-pct 0.5", "of-crop"));
   EXPECT_EQ(cropped.status, 0) << cropped.err;
   EXPECT_THAT(cropped.err, HasSubstr("were prepared differently: crop_pct is 0.9 and 0.5"));
-  const Outcome alike = vitrail("knn " + training + " " + data + " --model " + best());
+  const Outcome alike = vitrail("knn " + training + " " + data + " -k 3 --model " + best());
   EXPECT_EQ(alike.status, 0);
   EXPECT_THAT(alike.err, Not(HasSubstr("note")));
 }

@@ -101,7 +101,7 @@ TEST(TrainTexts, LearnsFromAFileOfTexts) {
   EXPECT_THAT(trained.out, HasSubstr("BertForSequenceClassification"));
   EXPECT_THAT(vitrail("predict " + path("runs/moods") + " 'two dogs' --threads 1").out, HasSubstr("bad"));
   EXPECT_EQ(vitrail("train --resume " + path("runs/moods") + " --epochs 3 --threads 1").status, 0);
-  EXPECT_THAT(vitrail("train --task embed --src a").err, HasSubstr("--tgt is missing"));
+  EXPECT_THAT(vitrail("train --task embed --src a").err, HasSubstr("embed wants --src and --tgt"));
   EXPECT_THAT(vitrail("pretrain bert").err, HasSubstr("--data is missing: a text file, or --examples"));
 }
 

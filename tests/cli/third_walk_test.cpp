@@ -71,8 +71,11 @@ TEST_F(ThirdWalk, IsToldWhichModelTheDataWant) {
   const std::string table = write("labels.tsv", "pos\tgood\nneg\tbad\npos\tfine\nneg\tworse\n");
   const std::string text = write("story.txt", "once upon a time\n");
   for (const auto& [arguments, words] : std::initializer_list<std::pair<std::string, std::string>>{
-           {table + " --model " + text_model("marian"),
-            "is a translator, which learns from --src and --tgt: this task wants an encoder or a language model"},
+           {table + " --task classify-text --model " + text_model("marian"),
+            "is a translator, which --task translate teaches, from --src and --tgt: this task wants an encoder"},
+           {text + " --task lm --model transformer-small", "is a translator, which --task translate teaches"},
+           {text + " --task classify",
+            "a .txt has texts, which --task lm learns, or with labels classify-text, and classify images"},
            {table + " --model " + best(), "is no model of texts, which this task wants"},
            {table + " --model vit_tiny_patch16_224", "'vit_tiny_patch16_224' is no model of texts"},
            {text + " --task lm --model " + best(), "is no model of texts, which this task wants"},
@@ -83,6 +86,10 @@ TEST_F(ThirdWalk, IsToldWhichModelTheDataWant) {
     EXPECT_EQ(outcome.status, 1) << arguments;
     EXPECT_THAT(outcome.err, HasSubstr(words)) << arguments;
   }
+  refuses("train " + text + " --task translate",
+          "translate wants --src and --tgt, a text and its translation line by line, or a table of both", 2);
+  refuses("train " + text + " --task embed",
+          "embed wants --src and --tgt, sentences that belong together line by line, or a table of both", 2);
 }
 
 TEST_F(ThirdWalk, IsToldOfColumnsThatSeemSwapped) {

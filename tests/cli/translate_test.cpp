@@ -1,5 +1,8 @@
 // `vitrail train --task translate` and `vitrail translate`, as a person types them.
+#include <filesystem>
 #include <fstream>
+#include <iterator>
+#include <string>
 
 #include <gmock/gmock.h>
 #include <nlohmann/json.hpp>
@@ -95,6 +98,42 @@ TEST_F(Translating, IsEvaluated) {
   EXPECT_NEAR(json["bleu"].get<double>(), 100, 1e-9);
   EXPECT_EQ(json["num_beams"], 1);
   EXPECT_GT(json["loss"].get<double>(), 0);
+}
+
+TEST_F(Translating, TakesATableOfPairs) {
+  std::ifstream german(path("train.de"));
+  std::ifstream english(path("train.en"));
+  std::ofstream table(path("pairs.tsv"));
+  for (std::string a, b; std::getline(german, a) && std::getline(english, b);) {
+    table << a << "\t" << b << "\n";
+  }
+  table.close();
+  const auto trained = [](const std::string& data, const std::string& name) {
+    const Outcome outcome = vitrail("train " + data + " --task translate --vocab-size 30 --model-kwargs d_model=16 " +
+                                    "encoder_layers=1 decoder_layers=1 encoder_ffn_dim=16 decoder_ffn_dim=16 " +
+                                    "--batch-tokens 400 --epochs 3 --checkpoint-hist 2 --threads 1 --output " +
+                                    path("runs") + " --experiment " + name);
+    EXPECT_EQ(outcome.status, 0) << outcome.err;
+    std::ifstream weights(path("runs/" + name + "/last/model.safetensors"), std::ios::binary);
+    return std::string(std::istreambuf_iterator<char>(weights), {});
+  };
+  const std::string by_lines = trained("--src " + path("train.de") + " --tgt " + path("train.en"), "by-lines");
+  EXPECT_GT(by_lines.size(), 1000U);
+  EXPECT_TRUE(trained(path("pairs.tsv") + " --val-src " + path("pairs.tsv"), "by-table") == by_lines);
+
+  EXPECT_FALSE(std::filesystem::exists(path("runs/by-table/epochs/0001")));
+  const std::string soup = "soup " + path("runs/by-table/epochs/0002") + " " + path("runs/by-table/epochs/0003");
+  EXPECT_EQ(vitrail(soup + " --output " + path("average")).status, 0);
+  EXPECT_EQ(vitrail("translate " + path("average") + " --threads 1", "die Katze\n").status, 0);
+
+  const auto loss = [](const std::string& data) {
+    const Outcome outcome = vitrail("eval " + path("runs/one") + " --threads 1 --num-beams 1 --json " + data);
+    EXPECT_EQ(outcome.status, 0) << outcome.err;
+    return nlohmann::json::parse(outcome.out)["loss"].get<double>();
+  };
+  const double expected = loss("--src " + path("train.de") + " --tgt " + path("train.en"));
+  EXPECT_EQ(loss(path("pairs.tsv")), expected);
+  EXPECT_EQ(loss("--src " + path("pairs.tsv")), expected);
 }
 
 TEST_F(Translating, SaysWhatIsWrong) {

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <numeric>
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "tests/support/errors.h"
@@ -96,6 +97,28 @@ TEST_P(Continuation, IsTransformersBeamSearchWithPenalties) {
   config_.min_new_tokens = 4;
   expect("beams.penalized");
 }
+
+class StoppedContinuation : public Continuation {};
+
+TEST_P(StoppedContinuation, IsTransformersBeamSearch) {
+  config_.num_beams = 4;
+  config_.num_return_sequences = 3;
+  config_.length_penalty = 0.2;
+  const auto ends = [](std::int64_t token) { return token % 5 == 2; };
+  const std::vector<Sequence> sequences =
+      continued({.stop = [&](std::int64_t, std::span<const std::int64_t> ids) { return ends(ids.back()); }});
+  const Tensor all = expected_.get("beams.stopped");
+  ASSERT_EQ(std::ssize(sequences), all.size(0));
+  for (std::int64_t i = 0; i < all.size(0); ++i) {
+    Ids expected = ids_of(all.select(0, i).contiguous());
+    expected.erase(expected.begin(), expected.begin() + 5);
+    expected.erase(std::ranges::find_if(expected, ends) + 1, expected.end());  // the filler
+    EXPECT_EQ(sequences[static_cast<std::size_t>(i)].ids, expected) << i;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(All, StoppedContinuation, testing::Values("gpt2", "llama"),
+                         [](const testing::TestParamInfo<const char*>& info) { return std::string(info.param); });
 
 INSTANTIATE_TEST_SUITE_P(All, Continuation,
                          testing::Values("bloom", "bloom_unusual", "gpt2", "gpt2_unusual", "imagegpt",
@@ -273,6 +296,21 @@ TEST_P(Sampling, GoesOnBeyondThePositionsIfTold) {
   prompt_ = Ids(all.begin() + 8, all.begin() + 20);
   config_.max_new_tokens = 10;
   EXPECT_EQ(continued()[0].ids, Ids(all.begin() + 20, all.end()));
+}
+
+TEST_P(Sampling, ReadsOfALongPromptWhatWouldBeInView) {
+  config_.eos_token_id = {};
+  config_.max_new_tokens = 60;
+  const Ids prompt = prompt_;
+  const Ids all = continued({.slides = true})[0].ids;
+  ASSERT_EQ(std::ssize(all), 60);
+  for (const std::int64_t more : {18, 19, 20, 21, 31, 32, 33, 45}) {  // 24 positions, of which 12 are kept
+    prompt_ = prompt;
+    prompt_.insert(prompt_.end(), all.begin(), all.begin() + more);
+    config_.max_new_tokens = 60 - more;
+    EXPECT_EQ(continued({.slides = true})[0].ids, Ids(all.begin() + more, all.end())) << more;
+  }
+  EXPECT_THAT(error_of([&] { continued(); }), testing::HasSubstr("made for at most 24"));
 }
 
 TEST_P(Sampling, SaysWhatCannotBe) {

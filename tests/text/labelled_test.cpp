@@ -59,6 +59,9 @@ TEST(LabelledTexts, AreReadFromTables) {
 TEST(LabelledTexts, SayWhatIsWrongWithAFile) {
   EXPECT_EQ(texts("a.txt", "joy\n"), "a.txt: line 1 has 1 field, expected 2: a label, a tab, a text");
   EXPECT_EQ(texts("a.txt", "joy\ta\n\tb\n"), "a.txt: line 2 has no label");
+  EXPECT_EQ(texts("edges.tsv", "a\tb\n0\t633\n0\t1862\n"),
+            "edges.tsv: both columns are numbers: a label, a tab, a text were expected");
+  EXPECT_EQ(texts("sums.tsv", "2\t1 + 1\n3\t3\n"), "[2|1 + 1][3|3]");
   EXPECT_EQ(texts("a.txt", "joy\t\n"), "a.txt: line 1 has no text");
   EXPECT_EQ(texts("a.txt", "\n"), "a.txt: there are no texts");
   EXPECT_EQ(texts("a.csv", "joy,what\n"),

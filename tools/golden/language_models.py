@@ -56,6 +56,13 @@ VARIANTS = {
 }
 
 
+class EndsInOneOf(hf.StoppingCriteria):
+    """Ends a text behind some of the tokens, as stop_strings do behind some words."""
+
+    def __call__(self, input_ids, scores, **_):
+        return input_ids[:, -1] % 5 == 2
+
+
 def perturbed(model, generator):
     with torch.no_grad():
         for parameter in model.parameters():
@@ -105,6 +112,9 @@ def write(name):
                                                    length_penalty=1.4, **flags)
     tensors["beams.penalized"] = model.generate(prompt, num_beams=3, length_penalty=0.0, repetition_penalty=1.3,
                                                 no_repeat_ngram_size=2, min_new_tokens=4, **flags)
+    stops = hf.StoppingCriteriaList([EndsInOneOf()])
+    tensors["beams.stopped"] = model.generate(prompt, num_beams=4, num_return_sequences=3, length_penalty=0.2,
+                                              stopping_criteria=stops, **flags)
     tensors["greedy.penalized"] = model.generate(prompt, repetition_penalty=1.3, no_repeat_ngram_size=2,
                                                  min_new_tokens=4, bad_words_ids=[[7], [4, 9]], **flags)
     save_file({label: (t.detach().float() if t.is_floating_point() else t).contiguous() for label, t in tensors.items()},

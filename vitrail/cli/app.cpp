@@ -59,7 +59,7 @@ std::vector<std::string> with_dashes(std::vector<std::string> arguments) {
 }
 
 // Rewrites what the parser cannot take as it is typed. In `--model-kwargs a=1 b=2 photo.jpg` it would take the image
-// for an item of the list, so each key=value gets a flag of its own and the list ends where the items do. Short flags
+// for an item of the list, so each key=value gets a flag of its own, and these flags take one value. Short flags
 // of several letters are timm's and sacrebleu's.
 std::vector<std::string> prepared(const std::vector<std::string>& arguments) {
   const auto is_item = [](const std::string& word) {
@@ -77,13 +77,17 @@ std::vector<std::string> prepared(const std::vector<std::string>& arguments) {
           : std::map<std::string, std::string>{{"-vb", "--validation-batch-size"}};
   std::vector<std::string> result;
   for (std::size_t i = 0; i < arguments.size(); ++i) {
-    if (arguments[i] != "--model-kwargs" || i + 1 == arguments.size() || !is_item(arguments[i + 1])) {
+    const std::string flag = arguments[i].substr(0, arguments[i].find('='));
+    const bool takes_items = flag.starts_with("--") && flag.ends_with("-kwargs");
+    if (takes_items && flag.size() < arguments[i].size()) {  // the first item stands behind a sign
+      result.push_back(arguments[i]);
+    } else if (!takes_items || i + 1 == arguments.size() || !is_item(arguments[i + 1])) {
       const auto full = short_flags.find(arguments[i]);
       result.push_back(full == short_flags.end() ? arguments[i] : full->second);
       continue;
     }
     while (i + 1 < arguments.size() && is_item(arguments[i + 1])) {
-      result.push_back("--model-kwargs=" + arguments[++i]);
+      result.push_back(flag + "=" + arguments[++i]);
     }
   }
   return result;
@@ -203,6 +207,21 @@ std::string as_typed(std::string message, const CLI::App& command, const std::ve
   return message;
 }
 
+// Where something is missing that a flag of several values may have taken: which flag it was.
+std::string taken_by_a_list(const CLI::App& command, std::string_view message) {
+  if (message.find("is required") == std::string_view::npos && message.find("is missing") == std::string_view::npos) {
+    return "";
+  }
+  for (const CLI::Option* option : command.get_options()) {
+    if (!option->get_lnames().empty() && option->get_allow_extra_args() && option->results().size() > 1 &&
+        option->results().back().find_first_not_of("0123456789.eE+-") != std::string::npos) {
+      return fmt::format(" (--{} has taken '{}' as one of its values: name what is missing in front of it)",
+                         option->get_lnames().front(), option->results().back());
+    }
+  }
+  return "";
+}
+
 int report_usage(const CLI::App& app, const CLI::ParseError& error, const std::vector<std::string>& arguments) {
   const CLI::App* command = &app;
   std::string path = "vitrail";
@@ -232,6 +251,13 @@ int report_usage(const CLI::App& app, const CLI::ParseError& error, const std::v
                               ? fmt::format(" (the file of this name is ./{})", word)
                               : "");
   }
+  if (command != &app && !arguments.empty() && arguments.front() != app.get_subcommands().front()->get_name()) {
+    message = arguments.front().starts_with("-")
+                  ? fmt::format("{} stands in front of the command: flags stand behind it", arguments.front())
+                  : fmt::format("there is no command '{}'{}", arguments.front(),
+                                io::did_you_mean(arguments.front(), known_words(app)));
+  }
+  message += taken_by_a_list(*command, message);
   if (dist::announced_rank() > 0) {  // another process has been told the same
     return 2;
   }
@@ -356,9 +382,9 @@ int run_command(std::vector<std::string> arguments) {
     }
   });
   io::on_downloading(shown_download);
-  if (!arguments.empty() && arguments.front() == "help") {  // `help`, `help train`
+  const bool asks = !arguments.empty() && arguments.front() == "help";  // `help`, `help train`
+  if (asks) {
     arguments.erase(arguments.begin());
-    arguments.emplace_back("--help");
   }
   try {
     arguments = with_values_marked(prepared(with_dashes(arguments)));
@@ -367,6 +393,11 @@ int run_command(std::vector<std::string> arguments) {
     if (arguments.empty()) {
       fmt::print("{}", app.help());
       return 0;
+    }
+    const std::vector<const CLI::App*> commands =
+        std::as_const(app).get_subcommands([](const CLI::App*) { return true; });
+    if (asks && std::ranges::find(commands, arguments.front(), &CLI::App::get_name) != commands.end()) {
+      arguments.emplace_back("--help");  // else it is told that there is none
     }
     app.parse(std::vector<std::string>(arguments.rbegin(), arguments.rend()));  // CLI11 takes them from the back
     return 0;

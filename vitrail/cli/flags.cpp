@@ -155,13 +155,13 @@ std::string ModelFlags::name_or_folder() const { return train::model_of(model).s
 
 models::ModelKind ModelFlags::kind() const { return models::kind_of(name_or_folder()); }
 
-std::string ModelFlags::instead(std::string_view task) const {
+std::string ModelFlags::instead(std::string_view command) const {
   const models::KindWords& words = models::words_of(kind());
   return kind() == models::ModelKind::images ? fmt::format(
-                                                   "'vitrail train --task {}' makes a model that does; what a model "
+                                                   "'vitrail {}' makes a model that does; what a model "
                                                    "says of images as a whole is printed by "
                                                    "'vitrail predict'",
-                                                   task)
+                                                   command)
                                              : fmt::format("it {}; {}", words.is_or_does, words.use);
 }
 
@@ -203,7 +203,10 @@ models::Model ModelFlags::open_classifier() const {
   check(!train::is_autoencoder(source), "'{}' is an autoencoder, which has no classifier", model);
   check(kind() != models::ModelKind::joint, "'{}' {}, which has no classifier: {}", model,
         models::words_of(models::ModelKind::joint).is_or_does, models::words_of(models::ModelKind::joint).use);
-  return open_for_images();
+  models::Model result = open_for_images();
+  check(result.net->num_classes() > 0 || num_classes.has_value(),
+        "'{}' has no classifier: `vitrail knn` and `vitrail probe` tell images apart by what it gives", model);
+  return result;
 }
 
 std::vector<CLI::Option*> add_model_changes(CLI::App& command, ModelFlags& flags) {
@@ -211,7 +214,7 @@ std::vector<CLI::Option*> add_model_changes(CLI::App& command, ModelFlags& flags
               .add_option("--model-kwargs", flags.kwargs,
                           "Arguments of the model, as timm names them: img_size=32 patch_size=4 …")
               ->type_name("KEY=VALUE")
-              ->allow_extra_args(),
+              ->allow_extra_args(false),
           command
               .add_option("--num-classes", flags.num_classes,
                           "Number of classes; another one than the folder's gives a new head")

@@ -74,8 +74,8 @@ struct ModelFlags {
   std::string name_or_folder() const;  ///< `model`, or the best model of the run folder `model`
   models::ModelKind kind() const;
   /// For a message that it is not of the kind that was expected: what it is instead, and which command takes it, or
-  /// that `vitrail train --task TASK` makes such a model.
-  std::string instead(std::string_view task) const;
+  /// that `vitrail COMMAND` makes such a model.
+  std::string instead(std::string_view command) const;
   models::Model open() const;  ///< opens the model by name or folder
   /// Opens the model to use it on images, and calls note_random_weights(). Throws Error if it takes videos.
   models::Model open_for_images() const;

@@ -4,7 +4,6 @@
 #include <filesystem>
 #include <iostream>
 #include <iterator>
-#include <optional>
 #include <set>
 
 #include <CLI/CLI.hpp>
@@ -209,7 +208,12 @@ std::vector<NamedImage> list_images(const std::vector<std::string>& arguments, c
   for (const std::string& argument : arguments) {
     std::error_code error;
     if (argument == "-") {
-      std::ranges::for_each(with_input_lines({argument}), add_file);
+      for (const std::string& path : with_input_lines({argument})) {
+        check(
+            std::ranges::none_of(path, [](unsigned char c) { return c < ' ' && c != '\t'; }) || fs::exists(path, error),
+            "-: the standard input is no list of paths, one a line: it has control characters");
+        add_file(path);
+      }
       continue;
     }
     const bool in_shards = data::is_shard_source(argument);
@@ -245,6 +249,16 @@ std::map<std::string, std::int64_t> ids_in_names(const std::vector<NamedImage>& 
   return data::ids_in_names(names);
 }
 
+std::optional<io::Image> read_image(const NamedImage& image, bool skip_broken) {
+  try {
+    return image.read();
+  } catch (const Error& error) {
+    check(skip_broken, "{} (broken images can be skipped: --skip-broken)", error.what());
+    say("left out: {}\n", error.what());
+    return std::nullopt;
+  }
+}
+
 void for_each_batch(
     const std::vector<NamedImage>& images, std::int64_t batch_size, bool skip_broken,
     const std::function<void(const std::vector<std::string>& names, const std::vector<io::Image>&)>& run) {
@@ -252,12 +266,9 @@ void for_each_batch(
   std::vector<io::Image> batch;
   bool any = false;
   for (std::size_t i = 0; i < images.size(); ++i) {
-    try {
-      batch.push_back(images[i].read());
+    if (std::optional<io::Image> image = read_image(images[i], skip_broken)) {
+      batch.push_back(*std::move(image));
       names.push_back(images[i].name);
-    } catch (const Error& error) {
-      check(skip_broken, "{} (broken images can be skipped: --skip-broken)", error.what());
-      say("left out: {}\n", error.what());
     }
     if (std::ssize(batch) == batch_size || (i + 1 == images.size() && !batch.empty())) {
       run(names, batch);

@@ -6,6 +6,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <string_view>
@@ -108,9 +109,11 @@ std::vector<NamedImage> list_images(const std::vector<std::string>& arguments, c
 /// of its own.
 std::map<std::string, std::int64_t> ids_in_names(const std::vector<NamedImage>& images);
 
-/// Reads images for run(), `batch_size` at a time: their names and themselves, in order. Those that are broken are left
-/// out and named on stderr if `skip_broken` says so. Throws Error, which names --skip-broken, if one is broken and it
-/// does not, and if all are.
+/// Reads an image; nothing, with a line on stderr that names it, if it is broken and `skip_broken` says so. Throws
+/// Error, which names --skip-broken, if it is broken and that does not.
+std::optional<io::Image> read_image(const NamedImage& image, bool skip_broken);
+/// Reads images for run(), as read_image() does, `batch_size` at a time: their names and themselves, in order. Throws
+/// Error if all are broken.
 void for_each_batch(
     const std::vector<NamedImage>& images, std::int64_t batch_size, bool skip_broken,
     const std::function<void(const std::vector<std::string>& names, const std::vector<io::Image>&)>& run);

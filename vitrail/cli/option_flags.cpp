@@ -93,6 +93,9 @@ void OptionFlags::add_names(const train::Option& option, const std::string& name
   flag.arguments = option.kind == OptionKind::arguments;
   flag.value = room_for(option.kind, now);
   flag.option = add_flag(flag, names, option, flag.arguments ? OptionValue() : now);
+  if (flag.arguments) {
+    flag.option->allow_extra_args(false);
+  }
   flag.option->group(io::capitalized(group.empty() ? option.group : group));
   if (!option.metavar.empty()) {
     flag.option->type_name(option.metavar);

@@ -14,6 +14,7 @@
 #include "vitrail/cli/say.h"
 #include "vitrail/io/file.h"
 #include "vitrail/io/wording.h"
+#include "vitrail/kernels/cpu.h"
 #include "vitrail/models/formats/weights.h"
 #include "vitrail/models/kind.h"
 #include "vitrail/models/text/sentence_model.h"
@@ -213,6 +214,14 @@ void note_unknown(const text::Tokenizer& tokenizer, std::span<const std::int64_t
   text::UnknownTokens unknown(tokenizer);
   unknown.add(ids);
   say_note(unknown.note(source));
+}
+
+void note_unknown(const text::Tokenizer& tokenizer, std::span<const std::string> texts) {
+  text::UnknownTokens unknown(tokenizer);
+  for (const text::Encoding& encoding : tokenizer.encode_batch(texts, true, kernels::threads())) {
+    unknown.add(encoding.ids);
+  }
+  say_note(unknown.note("the texts"));
 }
 
 CLI::Option* add_batch_tokens_flag(CLI::App& command, std::optional<std::int64_t>& batch_tokens) {

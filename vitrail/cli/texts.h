@@ -82,6 +82,8 @@ void say_generation_config(const std::string& source, std::vector<std::string> s
 void note_idle(const std::vector<std::pair<const char*, bool>>& given, const char* partner);
 /// Says on stderr how many of these ids of a text stand for what the tokenizer has no token for, if any do.
 void note_unknown(const text::Tokenizer& tokenizer, std::span<const std::int64_t> ids, const std::string& source);
+/// The same of several texts together.
+void note_unknown(const text::Tokenizer& tokenizer, std::span<const std::string> texts);
 
 /// A value as a field of a CSV file (RFC 4180): in quotes if it needs them.
 std::string csv_field(const std::string& value);

@@ -58,7 +58,7 @@ std::int64_t check_prompts(const models::LanguageBody& model, const std::vector<
   check(most_new > 0, "the prompt has {} tokens, and max_length {} leaves no room for new ones", length,
         config.max_length);
   const std::int64_t positions = model.max_positions();
-  const bool slides = options.slides && config.num_beams == 1 && length <= positions;
+  const bool slides = options.slides && config.num_beams == 1;
   // The last of them is never read.
   check(slides || length + most_new - 1 <= positions,
         "a prompt of {} tokens and {} new ones are {} in all, but the model is made for at most {} and the one behind "
@@ -145,7 +145,7 @@ Ids looked_up(const Ids& text, std::int64_t most, std::int64_t longest_ngram) {
 class Window {
  public:
   Window(const std::vector<Ids>& prompts, std::int64_t positions)
-      : texts_(prompts), kept_(std::max<std::int64_t>(1, positions / 2)) {}
+      : texts_(prompts), positions_(positions), kept_(std::max<std::int64_t>(1, positions / 2)) {}
   void add(const Step& step) {
     std::vector<Ids> longer;
     for (std::size_t i = 0; i < step.tokens.size(); ++i) {
@@ -162,9 +162,20 @@ class Window {
     }
     return result;
   }
+  // What of the prompts is in view: of those that have no place, what would be if they had been generated.
+  std::vector<Ids> in_view() const {
+    std::vector<Ids> result;
+    for (const Ids& text : texts_) {
+      const std::int64_t beyond = std::ssize(text) - positions_ - 1;
+      const std::int64_t seen = beyond < 0 ? std::ssize(text) : kept_ + beyond % (positions_ - kept_ + 1);
+      result.emplace_back(text.end() - seen, text.end());
+    }
+    return result;
+  }
 
  private:
   std::vector<Ids> texts_;
+  std::int64_t positions_;
   std::int64_t kept_;
 };
 
@@ -192,7 +203,7 @@ class Batch {
     }
     const Clock::time_point start = Clock::now();
     std::unique_ptr<models::TextState> state;
-    const Tensor logits = read(texts, state);
+    const Tensor logits = read(window_ ? window_->in_view() : texts, state);
     prompt_seconds_ += seconds_since(start);
     const Step step = advance(prompts, logits);
     if (prompts.empty()) {

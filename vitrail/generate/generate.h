@@ -49,7 +49,8 @@ struct GenerateOptions {
   std::uint64_t seed = 0;
   std::int64_t first_prompt = 0;  ///< the number p of the first prompt
   /// Lets a text become longer than the model's positions, outside of a beam search: when they are full, the model
-  /// reads the second half of them anew, as a text of its own, and goes on from there.
+  /// reads the second half of them anew, as a text of its own, and goes on from there. Of a prompt that is longer, it
+  /// reads what would be in view if it had been generated.
   bool slides = false;
   LengthPenalty penalty = LengthPenalty::hf;  ///< of a beam search
   /// The most new tokens for each prompt, where that is less than the config's; empty: none is limited further.
@@ -59,8 +60,8 @@ struct GenerateOptions {
   /// the pace alone. For one text at a time, without beams; 0: none.
   std::int64_t prompt_lookup_num_tokens = 0;
   std::int64_t max_matching_ngram_size = 2;  ///< the most last tokens that are looked for
-  /// Called with all new tokens of a sequence after each one (not in a beam search, whose sequences are known at its
-  /// end); true ends the sequence.
+  /// Called with all new tokens of a sequence after each one; true ends the sequence. In a beam search it is called
+  /// for each of the best continuations, with the number of the prompt's first sequence.
   std::function<bool(std::int64_t sequence, std::span<const std::int64_t> ids)> stop = {};
   /// Called after each step; true ends the run with what there is.
   std::function<bool()> interrupted = {};

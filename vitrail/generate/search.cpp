@@ -178,7 +178,9 @@ class BeamSearch final : public Search {
       beam.origin = index / vocabulary;
       beam.ids.push_back(index % vocabulary);
       beam.score = score_of(index);
-      beam.finished = ends(task_.config, beam.ids.back()) || length_ == task_.most_new;
+      beam.finished =
+          ends(task_.config, beam.ids.back()) || length_ == task_.most_new ||
+          (task_.options.stop && task_.options.stop(task_.number * task_.config.num_return_sequences, beam.ids));
       result.push_back(std::move(beam));
     }
     return result;

@@ -5,6 +5,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "vitrail/io/stored_tensors.h"
 #include "vitrail/models/base/held.h"
 #include "vitrail/models/base/registry.h"
 #include "vitrail/models/base/shipped.h"
@@ -71,6 +72,32 @@ TextModel quantize(const TextModel& model) {
 bool is_quantized(const nn::Network& net) {
   return std::ranges::any_of(net.parameters.all(),
                              [](const nn::Parameter& parameter) { return parameter.value.dtype() == DType::i8; });
+}
+
+std::int64_t parameter_bytes(const nn::Network& net) {
+  std::int64_t sum = 0;
+  for (const nn::Parameter& parameter : net.parameters.all()) {
+    sum += static_cast<std::int64_t>(parameter.value.bytes());
+  }
+  return sum;
+}
+
+std::int64_t stored_bytes(const nn::Network& net, const std::filesystem::path& given) {
+  const std::filesystem::path folder = shipped_or(given);
+  if (weights_in(folder).empty()) {
+    return parameter_bytes(net);
+  }
+  const io::StoredTensors file = open_weights(folder);
+  const auto is_half = [&](const std::string& name) {
+    return io::stored_bits(file.find(name).dtype).value_or(0) == 16;
+  };
+  const bool half = std::ranges::any_of(file.names(), is_half);
+  std::int64_t sum = 0;
+  for (const nn::Parameter& parameter : net.parameters.all()) {
+    const bool halved = half && parameter.value.dtype() == DType::f32;
+    sum += static_cast<std::int64_t>(parameter.value.bytes()) / (halved ? 2 : 1);
+  }
+  return sum;
 }
 
 std::int64_t int8_weights_in(const std::filesystem::path& given) {

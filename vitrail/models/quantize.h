@@ -41,6 +41,11 @@ TextModel quantize(const TextModel& model);
 
 /// Whether a model has int8 weights.
 bool is_quantized(const nn::Network& net);
+/// The bytes of a network's parameters.
+std::int64_t parameter_bytes(const nn::Network& net);
+/// The bytes that the parameters of a network take in the folder that it was loaded from, whose weights may be in half
+/// the precision; where there is no such folder, parameter_bytes().
+std::int64_t stored_bytes(const nn::Network& net, const std::filesystem::path& folder);
 /// How many numbers of the weights of a model folder are in int8; 0 if there is no such folder.
 std::int64_t int8_weights_in(const std::filesystem::path& folder);
 

@@ -15,6 +15,7 @@
 #include "vitrail/io/wording.h"
 #include "vitrail/tensor/error.h"
 #include "vitrail/text/corpus.h"
+#include "vitrail/text/tables.h"
 
 namespace vitrail::text {
 namespace {
@@ -24,30 +25,6 @@ constexpr std::array<std::string_view, 3> text_columns = {"text", "sentence", "s
 constexpr std::array<std::string_view, 2> second_columns = {"text_pair", "sentence2"};
 constexpr std::array<std::string_view, 1> label_columns = {"label"};
 constexpr std::array<std::string_view, 1> split_columns = {"split"};
-
-std::vector<std::string> split_at_tabs(const std::string& line) {
-  std::vector<std::string> fields;
-  for (std::size_t begin = 0;;) {
-    const std::size_t end = line.find('\t', begin);
-    fields.push_back(line.substr(begin, end - begin));
-    if (end == std::string::npos) {
-      return fields;
-    }
-    begin = end + 1;
-  }
-}
-
-std::vector<io::CsvRow> split_lines(std::string_view corpus) {
-  std::vector<io::CsvRow> rows;
-  std::size_t number = 0;
-  for (const std::string& line : io::lines_of(corpus)) {
-    ++number;
-    if (!line.empty()) {
-      rows.push_back({number, split_at_tabs(line)});
-    }
-  }
-  return rows;
-}
 
 // Spaces at the ends of a label make no other of it.
 std::string label_in(const std::string& field) { return std::string(io::trimmed(field)); }
@@ -73,6 +50,20 @@ std::vector<LabelledText> read_columns(const std::vector<io::CsvRow>& rows, std:
   return result;
 }
 
+std::optional<std::int64_t> whole(const std::string& word) {
+  std::int64_t number = 0;
+  const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), number);
+  return error == std::errc() && end == word.data() + word.size() ? std::optional(number) : std::nullopt;
+}
+
+// Whether the rows of a table hold numbers alone, as an edge list does, but for a first one that names the columns.
+bool has_numbers_only(std::span<const io::CsvRow> rows) {
+  const auto is_number = [](const std::string& field) { return whole(field).has_value(); };
+  const bool named = rows.size() > 1 && std::ranges::none_of(rows[0].fields, is_number);
+  return std::ranges::all_of(rows.subspan(named ? 1 : 0),
+                             [&](const io::CsvRow& row) { return std::ranges::all_of(row.fields, is_number); });
+}
+
 // The texts of rows `label<TAB>text`, or without a label where it is optional.
 std::vector<LabelledText> read_pairs(const std::vector<io::CsvRow>& rows, Labels labels, const std::string& source) {
   std::vector<LabelledText> result;
@@ -83,6 +74,8 @@ std::vector<LabelledText> read_pairs(const std::vector<io::CsvRow>& rows, Labels
     result.push_back({row.fields.back(), "", alone ? "" : label_in(row.fields[0])});
     check_filled(result.back(), !alone, source, row.line);
   }
+  check(result.empty() || rows[0].fields.size() == 1 || !has_numbers_only(rows),
+        "{}: both columns are numbers: a label, a tab, a text were expected", source);
   return result;
 }
 
@@ -142,12 +135,6 @@ std::size_t columns_of(const std::string& line) {
   return count;
 }
 
-std::optional<std::int64_t> whole(const std::string& word) {
-  std::int64_t number = 0;
-  const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), number);
-  return error == std::errc() && end == word.data() + word.size() ? std::optional(number) : std::nullopt;
-}
-
 }  // namespace
 
 std::vector<LabelledText> read_labelled_texts(const std::filesystem::path& path, std::int64_t* skipped, Labels labels) {
@@ -158,10 +145,10 @@ std::vector<LabelledText> parse_labelled_texts(std::string_view content, std::st
                                                const std::string& source, Labels labels) {
   check_corpus(content, source);
   content = io::without_byte_order_mark(content);
-  std::vector<LabelledText> texts = ending == ".csv" ? read_table(io::parse_csv(content, source), true, labels, source)
-                                    : ending == ".jsonl" || ending == ".json"
-                                        ? read_objects(content, labels, source)
-                                        : read_table(split_lines(content), false, labels, source);
+  std::vector<LabelledText> texts =
+      ending == ".jsonl" || ending == ".json"
+          ? read_objects(content, labels, source)
+          : read_table(rows_of_texts(content, ending, source), ending == ".csv", labels, source);
   check(!texts.empty(), "{}: there are no texts", source);
   return texts;
 }

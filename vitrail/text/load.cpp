@@ -1,6 +1,7 @@
 // Which of the layouts a folder has, and the older ones as the tokenizer.json that means the same.
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <set>
 #include <sstream>
 #include <string>
@@ -183,6 +184,26 @@ Tokenizer load_tokenizer(const fs::path& path) {
       "and "
       "merges.txt, nor vocab.txt, tokenizer.model, spiece.model or sentencepiece.bpe.model",
       path.string());
+}
+
+std::optional<Tokenizer> tokenizer_in(const fs::path& folder) {
+  try {
+    return load_tokenizer(folder);
+  } catch (const Error&) {
+    return std::nullopt;
+  }
+}
+
+bool have_the_same_tokens(const Tokenizer& a, const Tokenizer& b) {
+  if (a.kind() != b.kind() || a.vocab_size() != b.vocab_size()) {
+    return false;
+  }
+  for (std::int64_t id = 0; id < a.vocab_size(); ++id) {
+    if (a.has(id) != b.has(id) || (a.has(id) && a.token_of(id) != b.token_of(id))) {
+      return false;
+    }
+  }
+  return true;
 }
 
 Tokenizer load_target_tokenizer(const fs::path& path) {

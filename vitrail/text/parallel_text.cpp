@@ -1,14 +1,26 @@
 #include "vitrail/text/parallel_text.h"
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
+#include <filesystem>
+#include <iterator>
+#include <optional>
+#include <span>
+#include <string_view>
 #include <utility>
 
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
 #include "vitrail/io/file.h"
+#include "vitrail/io/json.h"
+#include "vitrail/io/suggest.h"
 #include "vitrail/io/wording.h"
 #include "vitrail/tensor/error.h"
 #include "vitrail/text/corpus.h"
 #include "vitrail/text/strings/unicode.h"
+#include "vitrail/text/tables.h"
 
 namespace vitrail::text {
 namespace {
@@ -24,7 +36,95 @@ bool is_utf8(const std::string& line) { return find_invalid_utf8(line) == std::s
 
 bool is_blank_line(const std::string& line) { return line.find_first_not_of(" \t") == std::string::npos; }
 
+constexpr std::array<std::string_view, 2> source_columns = {"src", "source"};
+constexpr std::array<std::string_view, 2> target_columns = {"tgt", "target"};
+
+void add_pair(std::string source, std::string target, ParallelText& pairs) {
+  if (is_blank_line(source) || is_blank_line(target)) {
+    ++pairs.left_out;
+    return;
+  }
+  pairs.source.push_back(std::move(source));
+  pairs.target.push_back(std::move(target));
+}
+
+void read_rows(std::vector<io::CsvRow> rows, bool named, const std::string& file, ParallelText& pairs) {
+  const auto src = rows.empty() ? std::nullopt : io::column_named(rows[0], source_columns, file);
+  const auto tgt = rows.empty() ? std::nullopt : io::column_named(rows[0], target_columns, file);
+  const bool known = src && tgt;
+  check(rows.empty() || known || !named || rows[0].fields.size() == 2,
+        "{}: the first line must name the columns 'src' and 'tgt', but has {}", file,
+        rows.empty() ? "" : io::quoted_list(rows[0].fields, "and"));
+  const std::size_t source = known ? *src : 0;
+  const std::size_t target = known ? *tgt : 1;
+  for (io::CsvRow& row : std::span(rows).subspan(rows.empty() || !(known || named) ? 0 : 1)) {
+    check(row.fields.size() > std::max(source, target),
+          "{}: line {} has {}, but a text and its translation were expected", file, row.line,
+          io::counted(std::ssize(row.fields), "fields"));
+    add_pair(std::move(row.fields[source]), std::move(row.fields[target]), pairs);
+  }
+}
+
+// The pairs of lines of objects. Hugging Face's name their languages, of which the first line says which is the source.
+void read_pair_objects(std::string_view text, const std::string& file, ParallelText& pairs) {
+  std::array<std::string, 2> languages;
+  std::size_t number = 0;
+  for (const std::string& line : io::lines_of(text)) {
+    const std::string place = fmt::format("{}: line {}", file, ++number);
+    if (is_blank_line(line)) {
+      continue;
+    }
+    io::parse_json(line, place);  // says what is wrong
+    const auto object = nlohmann::ordered_json::parse(line);
+    check(object.is_object(), "{} is no object, as one a line was expected", place);
+    const bool translated = object.contains("translation") && object["translation"].is_object();
+    const nlohmann::ordered_json& fields = translated ? object["translation"] : object;
+    if (translated && languages[0].empty() && fields.size() == 2) {
+      languages = {fields.items().begin().key(), std::next(fields.items().begin()).key()};
+    }
+    const auto value_of = [&](std::span<const std::string_view> names, const std::string& language) {
+      std::vector<std::string> all(names.begin(), names.end());
+      all.push_back(language);
+      const auto found = std::ranges::find_if(
+          all, [&](const std::string& name) { return fields.contains(name) && fields[name].is_string(); });
+      check(found != all.end(),
+            "{} has no pair: the fields 'src' and 'tgt', or a 'translation' into another language, were expected{}",
+            place,
+            translated && !languages[0].empty() ? fmt::format(", here '{}' and '{}'", languages[0], languages[1]) : "");
+      return fields[*found].get<std::string>();
+    };
+    add_pair(value_of(source_columns, translated ? languages[0] : "src"),
+             value_of(target_columns, translated ? languages[1] : "tgt"), pairs);
+  }
+}
+
+ParallelText read_table_of_pairs(const std::string& file, std::int64_t* skipped) {
+  const std::string text = read_corpus(file, skipped);
+  const std::string ending = io::lower_case(std::filesystem::path(file).extension().native());
+  ParallelText result;
+  if (ending == ".jsonl") {
+    read_pair_objects(text, file, result);
+  } else {
+    read_rows(rows_of_texts(text, ending, file), ending == ".csv", file, result);
+  }
+  check(!result.source.empty(), "'{}' has no pair of texts that are not empty", file);
+  return result;
+}
+
 }  // namespace
+
+bool is_table_of_pairs(const std::string& file) {
+  const std::string ending = io::lower_case(std::filesystem::path(file).extension().native());
+  return ending == ".tsv" || ending == ".csv" || ending == ".jsonl";
+}
+
+bool are_pairs_named(const std::string& source, const std::string& target) {
+  return !source.empty() && (!target.empty() || is_table_of_pairs(source));
+}
+
+std::string shown_pairs(const std::string& source, const std::string& target) {
+  return target.empty() ? fmt::format("'{}'", source) : fmt::format("'{}' and '{}'", source, target);
+}
 
 void check_equal_lines(const std::string& source, std::size_t source_lines, const std::string& target,
                        std::size_t target_lines) {
@@ -34,6 +134,9 @@ void check_equal_lines(const std::string& source, std::size_t source_lines, cons
 }
 
 ParallelText read_parallel_text(const std::string& source, const std::string& target, std::int64_t* skipped) {
+  if (target.empty()) {
+    return read_table_of_pairs(source, skipped);
+  }
   std::vector<std::string> sources = lines_of_file(source);
   std::vector<std::string> targets = lines_of_file(target);
   check_equal_lines(source, sources.size(), target, targets.size());
@@ -45,12 +148,7 @@ ParallelText read_parallel_text(const std::string& source, const std::string& ta
     }
     check_line(sources[i], source, i + 1);
     check_line(targets[i], target, i + 1);
-    if (is_blank_line(sources[i]) || is_blank_line(targets[i])) {
-      ++result.left_out;
-      continue;
-    }
-    result.source.push_back(std::move(sources[i]));
-    result.target.push_back(std::move(targets[i]));
+    add_pair(std::move(sources[i]), std::move(targets[i]), result);
   }
   check(!result.source.empty(), "'{}' and '{}' have no pair of lines that are not empty", source, target);
   return result;

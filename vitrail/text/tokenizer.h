@@ -74,6 +74,10 @@ class Tokenizer {
 /// `vocab.json`, `vocab.txt`, `tokenizer.model`, `spiece.model`, `sentencepiece.bpe.model`. Throws Error naming the
 /// file, and the part of it that is not known or does not fit.
 Tokenizer load_tokenizer(const std::filesystem::path& folder_or_file);
+/// The tokenizer that lies in a folder; nothing if there is none that can be read.
+std::optional<Tokenizer> tokenizer_in(const std::filesystem::path& folder);
+/// Whether two tokenizers are of one kind and have the same tokens by the same ids.
+bool have_the_same_tokens(const Tokenizer& a, const Tokenizer& b);
 
 /// The tokenizer of the translations that a translator's folder makes: in Marian's folders `target.spm` cuts them, in
 /// all others it is load_tokenizer().

@@ -28,6 +28,9 @@ std::string figure_names(const std::vector<FigureKind>& kinds) {
 }
 
 std::string figure_text(const FigureKind& kind, double value) {
+  if (std::isnan(value)) {  // a mean of nothing
+    return "–";
+  }
   return fmt::format("{:.{}f}{}{}", value, kind.decimals, kind.unit.empty() ? "" : " ", kind.unit);
 }
 

@@ -79,6 +79,7 @@ struct RunOptions {
   std::int64_t log_interval = 50;
   std::int64_t val_interval = 1;
   std::int64_t recovery_interval = 0;
+  std::int64_t checkpoint_hist = 0;
   std::string output = "output/train";
   std::string experiment;
   std::string eval_metric;  ///< empty: the task's first figure

@@ -29,9 +29,9 @@ void note_same_data(std::vector<std::string>& lines, std::string_view items, con
                     const std::vector<std::string>& judging) {
   const auto is_same = [](const std::string& a, const std::string& b) {
     std::error_code not_there;
-    return !a.empty() && (a == b || std::filesystem::equivalent(a, b, not_there));
+    return a == b || std::filesystem::equivalent(a, b, not_there);
   };
-  if (std::ranges::equal(learned, judging, is_same)) {
+  if (!judging.front().empty() && std::ranges::equal(learned, judging, is_same)) {
     lines.push_back(
         fmt::format("the {0} to evaluate on are those to train on: their figures say nothing of other {0}", items));
   }

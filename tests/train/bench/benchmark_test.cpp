@@ -89,6 +89,9 @@ TEST(Benchmark, TrainsTheHeadsOfAnEncoder) {
   options.create.model_kwargs = R"({"vocab_size": 50})";
   const BenchmarkResult train = benchmark(options);
   EXPECT_EQ(train.unit, "sentence");
+  const nlohmann::json json = nlohmann::json::parse(to_json(train));
+  EXPECT_NEAR(json.at("tokens_per_second").get<double>() / json.at("sentences_per_second").get<double>(),
+              static_cast<double>(options.seq_len), 1e-6);
   options.training = false;
   EXPECT_GT(train.flops_per_unit, 3 * benchmark(options).flops_per_unit) << "of masked words, beside the states alone";
 }

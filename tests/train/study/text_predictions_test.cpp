@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
@@ -67,6 +68,17 @@ TEST(TextPredictions, FillMasksAsTransformers) {
   const auto targets = p.expected["targets"].get<std::vector<std::string>>();
   expect_masks(fill_masks(p.model, p.tokenizer, p.texts[0], 5, targets)[0], p.expected["with_targets"]);
   EXPECT_EQ(error_of([&] { fill_masks(p.model, p.tokenizer, "a man", 5); }), "there is no [MASK] in 'a man'");
+  std::string long_text = p.texts[0];
+  for (int i = 0; i < 600; ++i) {
+    long_text += " man";
+  }
+  EXPECT_THAT(error_of([&] { fill_masks(p.model, p.tokenizer, long_text, 5); }),
+              testing::HasSubstr("--truncate cuts it"));
+  EXPECT_EQ(fill_masks(p.model, p.tokenizer, long_text, 5, {}, true).size(),
+            fill_masks(p.model, p.tokenizer, p.texts[0], 5).size());
+  EXPECT_THAT(
+      error_of([&] { fill_masks(p.model, p.tokenizer, long_text.substr(long_text.size() - 2400), 5, {}, true); }),
+      testing::HasSubstr("tokens of '"));
   EXPECT_EQ(error_of([&] { mask_token(text::byte_tokenizer()); }),
             "the tokenizer has no token for what is masked: neither [MASK] nor <mask>");
 }

@@ -173,9 +173,12 @@ TEST(LearningToTranslate, SaysWhatCannotBe) {
     std::ofstream(folder / name) << content;
     return (folder / name).string();
   };
-  EXPECT_EQ(error([](TranslationOptions& o) { o.tgt = ""; }),
-            "translate wants --src and --tgt: a text and its translation, line by line");
-  EXPECT_EQ(error([](TranslationOptions& o) { o.val_tgt = ""; }), "--val-src and --val-tgt belong together");
+  EXPECT_EQ(
+      error([](TranslationOptions& o) { o.tgt = ""; }),
+      "translate wants --src and --tgt, a text and its translation line by line, or a table of both: .tsv, .csv or "
+      ".jsonl");
+  EXPECT_EQ(error([](TranslationOptions& o) { o.val_tgt = ""; }),
+            "--val-src and --val-tgt belong together, unless --val-src is a table of pairs: .tsv, .csv or .jsonl");
   EXPECT_THAT(error([&](TranslationOptions& o) {
                 o.src = file("long.de", "a\nb\nc\n");
                 o.tgt = file("short.en", "a\nb\n");

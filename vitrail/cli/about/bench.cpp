@@ -190,7 +190,9 @@ void add_bench(CLI::App& app) {
       tokens("--num-beams", flags->generation.num_beams, 1, "Beams of a beam search (generate)"),
       add_cache_flag(command, flags->generation.cache_dtype)};
   command.add_flag("--json", flags->json, "Print one JSON object");
-  command.add_option("--output", flags->output, "Write the JSON object to a file")->type_name("FILE.json");
+  expect_ending(
+      command.add_option("--output", flags->output, "Write the JSON object to a file")->type_name("FILE.json"),
+      ".json");
   command.add_flag("--profile", flags->profile, "Print what each op takes: calls, time, GF/s and GB/s");
   command.add_option("--trace", flags->trace, "Write the ops as a timeline in Chrome's trace format")
       ->type_name("FILE.json");

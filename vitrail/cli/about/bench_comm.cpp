@@ -93,7 +93,8 @@ void bench_comm(bool json, const std::string& output) {
 train::Fabric read_fabric(const std::string& file) {
   const nlohmann::json json = io::read_json(file);
   try {
-    const train::Fabric fabric = fabric_of(json.at("links"));
+    check(json.is_object() && json.contains("links"), "it has no 'links'");
+    const train::Fabric fabric = fabric_of(json["links"]);
     check(fabric.bytes_per_second > 0 && fabric.latency > 0, "its links carry nothing");
     return fabric;
   } catch (const std::exception& error) {

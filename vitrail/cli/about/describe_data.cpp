@@ -10,6 +10,7 @@
 #include "vitrail/cli/about/describe.h"
 #include "vitrail/data/dataset.h"
 #include "vitrail/io/wording.h"
+#include "vitrail/models/base/registry.h"
 #include "vitrail/models/formats/weights.h"
 #include "vitrail/models/text/text_model.h"
 #include "vitrail/tensor/error.h"
@@ -71,7 +72,9 @@ bool names_data(const std::string& name) {
     return !fs::exists(fs::path(name) / models::config_file, error) &&
            !fs::exists(fs::path(name) / "config.toml", error);
   }
-  return !models::names_text_model(name);  // which may be called like a file
+  // A file may be called like a model.
+  return !models::names_text_model(name) &&
+         std::ranges::find(models::architectures(), name, &models::Architecture::name) == models::architectures().end();
 }
 
 nlohmann::ordered_json describe_data(const std::string& source) {

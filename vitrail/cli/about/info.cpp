@@ -14,6 +14,7 @@
 #include "vitrail/cli/print_json.h"
 #include "vitrail/cli/texts.h"
 #include "vitrail/cli/use/captions.h"
+#include "vitrail/models/detection/detr_folder.h"
 #include "vitrail/models/quantize.h"
 #include "vitrail/train/run/zero.h"
 
@@ -146,6 +147,13 @@ void add_info(CLI::App& app) {
     }
     models::CreateOptions options = flags->model.options();
     options.fill = nn::Fill::meta;  // the model is asked about, not run
+    if (models::is_detector_name(name)) {
+      check_usage(!flags->model.num_classes && !flags->model.img_size,
+                  "'{}' finds objects: it takes no --num-classes or --img-size", name);
+      const models::Detector model = models::create_detector(name, {.fill = options.fill}, options.model_kwargs);
+      tell(model, model.net->parameters);
+      return;
+    }
     const models::ModelKind kind = flags->model.kind();
     if (kind == models::ModelKind::texts) {
       refuse_image_flags(flags->model);

@@ -10,6 +10,7 @@
 #include "vitrail/cli/flags.h"
 #include "vitrail/cli/print_json.h"
 #include "vitrail/models/base/shipped.h"
+#include "vitrail/models/detection/detr_folder.h"
 #include "vitrail/models/model.h"
 #include "vitrail/models/text/text_model.h"
 
@@ -81,7 +82,25 @@ void list_models(const std::string& pattern, bool names_only, bool as_json) {
                  short_number(model.net->flops(1)));
     }
   }
-  check(any || names_only, "no model's name contains '{}'; vitrail models lists all", pattern);
+  for (const std::string& name : models::detector_names()) {
+    if (!matches(name, wide)) {
+      continue;
+    }
+    any = true;
+    if (names_only) {
+      fmt::print("{}\n", name);
+      continue;
+    }
+    const models::Detector model = models::create_detector(name, {.fill = nn::Fill::meta});
+    if (as_json) {
+      list.push_back({{"name", name}, {"architecture", "detr"}, {"parameters", model.net->parameters.count()}});
+    } else {
+      fmt::print("{:<48} {:>9} parameters  finds objects\n", name, short_number(model.net->parameters.count()));
+    }
+  }
+  check(any || names_only,
+        "no model's name contains '{}'; vitrail models lists all, and vitrail models --shipped those that are trained",
+        pattern);
   if (as_json) {
     print_json(list);
   }

@@ -1,6 +1,7 @@
 // The command `vitrail augment`, which shows the augmented images that training sees.
 #include <algorithm>
 #include <memory>
+#include <optional>
 
 #include <CLI/CLI.hpp>
 #include <fmt/core.h>
@@ -18,6 +19,7 @@ namespace vitrail::cli {
 namespace {
 
 constexpr std::int64_t smallest_shown = 112;  // pixels; smaller images are enlarged by an integer factor
+constexpr std::ptrdiff_t most_shown = 64;     // images
 
 struct AugmentFlags {
   std::vector<std::string> images;
@@ -27,10 +29,11 @@ struct AugmentFlags {
   std::int64_t img_size = 224;
   std::int64_t rows = 3;
   std::int64_t columns = 8;
+  bool skip_broken = false;
 };
 
 void augment(AugmentFlags& flags) {
-  const std::vector<NamedImage> images = list_images(flags.images, flags.output);
+  std::vector<NamedImage> images = list_images(flags.images, flags.output, flags.skip_broken);
   data::ImageConfig config;
   config.width = config.height = flags.img_size;
   const data::Transform transform = data::train_transform(config, flags.augment);
@@ -44,21 +47,28 @@ void augment(AugmentFlags& flags) {
   for (std::int64_t i = 1; i < flags.columns; ++i) {
     labels.columns.push_back(fmt::format("epoch {}", i));
   }
-  const auto images_shown = std::min(std::ssize(images), std::ptrdiff_t{64});
-  for (std::int64_t row = 0; row < std::max<std::int64_t>(flags.rows, images_shown); ++row) {
-    const io::Image image = images[static_cast<std::size_t>(row % images_shown)].read();
+  const auto rows = [&] { return std::max<std::int64_t>(flags.rows, std::min(std::ssize(images), most_shown)); };
+  for (std::int64_t row = 0; row < rows();) {
+    const auto at = images.begin() + row % std::min(std::ssize(images), most_shown);
+    const std::optional<io::Image> image = read_image(*at, flags.skip_broken);
+    if (!image) {
+      images.erase(at);
+      check(!images.empty(), "none of the images could be read");
+      continue;
+    }
     std::vector<io::Image>& line = sheet.emplace_back();
-    line.push_back(shown(whole(image)));
+    line.push_back(shown(whole(*image)));
     for (std::int64_t i = 1; i < flags.columns; ++i) {
       // Column i shows epoch i - 1 of a run, and each row is an image of the data.
-      line.push_back(shown(transform(image, static_cast<std::uint64_t>(flags.seed), i - 1, row)));
+      line.push_back(shown(transform(*image, static_cast<std::uint64_t>(flags.seed), i - 1, row)));
     }
+    ++row;
   }
   io::write_png(flags.output, explain::sheet(sheet, labels));
   fmt::print("{}: {}, each the image as it is and {} as training may see it\n", flags.output,
              io::counted(std::ssize(sheet), "rows"), io::counted(flags.columns - 1, "times"));
-  if (images_shown < std::ssize(images)) {
-    fmt::print("the first {} of {} images are shown\n", images_shown, images.size());
+  if (most_shown < std::ssize(images)) {
+    fmt::print("the first {} of {} images are shown\n", most_shown, images.size());
   }
 }
 
@@ -78,6 +88,7 @@ void add_augment(CLI::App& app) {
   command.add_option("--columns", flags->columns, "Images in a row, the first as it is")
       ->capture_default_str()
       ->check(whole_number(2, 64));
+  command.add_flag("--skip-broken", flags->skip_broken, "Leave broken images out and name them");
   const auto list = std::make_shared<train::OptionList>();
   train::add_augment_options(*list, flags->augment);
   list->add("seed", flags->seed, "S", "Seed of all that is random").idle_if("with --no-aug", [flags] {

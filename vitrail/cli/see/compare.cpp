@@ -14,6 +14,7 @@
 #include "vitrail/cli/flags.h"
 #include "vitrail/cli/print_json.h"
 #include "vitrail/cli/say.h"
+#include "vitrail/data/beside.h"
 #include "vitrail/io/file.h"
 #include "vitrail/train/run/run_folder.h"
 
@@ -201,6 +202,10 @@ std::vector<std::string> cells_of(const Row& row, const std::vector<train::Figur
 
 void compare(const CompareFlags& flags) {
   const std::vector<train::RunSummary> runs = read_runs(flags);
+  for (const std::string& run : flags.runs) {
+    check(!io::is_file(flags.output) || !data::lies_in(flags.output, run),
+          "'{}' is a picture of the run '{}': choose another --output", flags.output, run);
+  }
   const std::vector<Row> rows = rows_of(runs, flags.by_seed);
   if (!flags.output.empty()) {
     io::write_atomically(flags.output, train::comparison_svg(runs));

@@ -322,6 +322,7 @@ void make_gallery(const GalleryFlags& flags) {
                    }
                  });
   const std::string lead = fmt::format("{}: {}.", io::counted(std::ssize(pictures), "pictures"), fmt::join(said, ", "));
+  io::make_folder(fs::absolute(flags.output).parent_path());
   io::write_atomically(flags.output, explain::gallery_page(flags.title, lead, pictures));
   fmt::print("{}\n", lead);
   if (questions) {

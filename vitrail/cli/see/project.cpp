@@ -173,6 +173,9 @@ void project(const ProjectFlags& flags) {
     check_usage(flags.method == "tsne" || option->count() == 0, "{} belongs to --method tsne", option->get_name());
   }
   flags.compute.apply();
+  if (!flags.images.data.empty()) {
+    check_beside_data(flags.output, flags.images.data);
+  }
   train::Features features = train::load_features(flags.features);
   if (flags.limit && *flags.limit < features.x.size(0)) {
     features = some_of(features, *flags.limit, flags.seed);

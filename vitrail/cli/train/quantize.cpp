@@ -59,15 +59,6 @@ models::Model quantized(const models::Model& model, const QuantizeFlags& flags) 
   return models::quantize(model, &ranges);
 }
 
-// The size in bytes of a checkpoint of these parameters, without its header.
-std::int64_t parameter_bytes(const nn::Network& net) {
-  std::int64_t sum = 0;
-  for (const nn::Parameter& parameter : net.parameters.all()) {
-    sum += static_cast<std::int64_t>(parameter.value.bytes());
-  }
-  return sum;
-}
-
 std::string size_line(const nlohmann::ordered_json& bytes) {
   return fmt::format("  size            {:.1f} MB, was {:.1f} MB", bytes["int8"].get<double>() / 1e6,
                      bytes["float"].get<double>() / 1e6);
@@ -102,7 +93,8 @@ void quantize(const QuantizeFlags& flags) {
   json["model"] = flags.model.model;
   json["output"] = flags.output;
   json["activations"] = flags.calibrate.empty() ? "token" : "tensor";
-  json["bytes"] = {{"float", parameter_bytes(*model.net)}, {"int8", parameter_bytes(*small.net)}};
+  json["bytes"] = {{"float", models::stored_bytes(*model.net, flags.model.name_or_folder())},
+                   {"int8", models::parameter_bytes(*small.net)}};
   for (const std::int64_t size : {std::int64_t{1}, std::int64_t{8}}) {
     json["forward_ms"].push_back({{"batch_size", size},
                                   {"float", train::fastest_forward_ms(model, size, dtype)},
@@ -164,7 +156,9 @@ void add_quantize(CLI::App& app) {
   add_data_flag(
       command, flags->eval, "--eval",
       "Images to compare the accuracy on, before and after; or a text, for perplexity or an encoder's vectors");
-  command.add_option("--src", flags->src, "Texts to compare a translator's BLEU on, before and after")
+  command
+      .add_option("--src", flags->src,
+                  "Texts to compare a translator's BLEU on, before and after; or a table of pairs, without --tgt")
       ->type_name("FILE");
   command.add_option("--tgt", flags->tgt, "Their translations, line by line")->type_name("FILE");
   flags->loading = add_loading_flags(command, flags->eval);

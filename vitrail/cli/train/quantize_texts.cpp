@@ -33,15 +33,6 @@ using QuantizedJson = nlohmann::ordered_json;
 constexpr std::int64_t longest_block = 1024;  // tokens that are in view, as of `vitrail eval`
 constexpr std::int64_t tokens_at_once = 8192;
 
-// The bytes of a checkpoint of these parameters, without its header.
-std::int64_t bytes_of(const nn::Network& net) {
-  std::int64_t sum = 0;
-  for (const nn::Parameter& parameter : net.parameters.all()) {
-    sum += static_cast<std::int64_t>(parameter.value.bytes());
-  }
-  return sum;
-}
-
 double perplexity_of(const std::filesystem::path& folder, const std::string& file, DType dtype) {
   const models::TextModel model = models::load_text_model(folder);
   const models::LanguageBody& body = models::language_of(model);
@@ -143,7 +134,8 @@ void quantize_texts(const std::filesystem::path& folder, const QuantizeTextsFlag
   const models::TextModel model = models::load_text_model(folder);
   const bool translates = model.net->translator() != nullptr;
   const bool continues = model.net->language() != nullptr;
-  check_usage(flags.src.empty() == flags.tgt.empty(), "--src and --tgt go together: texts and their translations");
+  check_usage(flags.src.empty() ? flags.tgt.empty() : text::are_pairs_named(flags.src, flags.tgt),
+              "--src and --tgt go together: texts and their translations, unless --src is a table of both");
   check_usage(flags.src.empty() || translates, "--src and --tgt are for translators: --eval takes a text");
   check_usage(flags.eval.empty() || !translates, "a translator is compared on --src and --tgt, not on --eval");
   check_usage(flags.split.empty() ||
@@ -170,8 +162,8 @@ void quantize_texts(const std::filesystem::path& folder, const QuantizeTextsFlag
     vectors = vectors_of(folder, texts, dtype);
   }
   const models::TextModel small = models::quantize(model);
-  json["bytes"] = {{"float", bytes_of(*model.net)}, {"int8", bytes_of(*small.net)}};
   save_beside_files_of(folder, small, flags.output);
+  json["bytes"] = {{"float", models::stored_bytes(*model.net, folder)}, {"int8", models::parameter_bytes(*small.net)}};
   if (json.contains("bleu")) {
     json["bleu"]["int8"] = bleu_of(flags.output, pairs, dtype);
   } else if (json.contains("perplexity")) {

@@ -15,6 +15,8 @@
 #include "vitrail/cli/option_flags.h"
 #include "vitrail/cli/say.h"
 #include "vitrail/data/dataset.h"
+#include "vitrail/data/scenes/source_fields.h"
+#include "vitrail/data/sets/sets.h"
 #include "vitrail/data/sources/tables.h"
 #include "vitrail/dist/communicator.h"
 #include "vitrail/io/file.h"
@@ -45,13 +47,12 @@ std::string text_task(const std::vector<std::string>& arguments) {
   if (names_file(arguments, {".conll"})) {
     return "tag";
   }
-  const bool texts = labels || names_file(arguments, {".txt"});
   const std::string model = train::model_of(value_of(arguments, "--model")).string();
   if (model.empty() || !models::names_text_model(model)) {
     return names_file(arguments, {".tsv", ".jsonl"}) ? "classify-text" : "";
   }
   const models::TextModel opened = models::open_text_model(model, {.fill = nn::Fill::meta});
-  if (opened.net->translator() != nullptr && (pairs || !texts)) {
+  if (opened.net->translator() != nullptr) {
     return "translate";
   }
   if (opened.name.starts_with("imagegpt")) {
@@ -76,9 +77,16 @@ const train::TaskKind& task_of(std::string_view command, const std::vector<std::
   }
   const std::string task = value_of(arguments, "--task");
   const bool resumes = !value_of(arguments, "--resume").empty() || !value_of(arguments, "--config").empty();
+  if (command == "train" && task.empty() && !resumes && std::ranges::any_of(arguments, [](const std::string& word) {
+        return data::is_set_source(word) || data::is_file_of_sets(word);
+      })) {
+    return train::task_kind("set2set");
+  }
   if (command == "train" && (task == "classify" || (task.empty() && !resumes))) {
     const std::string on_texts = text_task(arguments);
     check(task.empty() || on_texts != "tag", "a .conll has words with labels, which --task tag learns, not classify");
+    check(task.empty() || !on_texts.empty() || arguments.size() < 2 || !names_file({arguments[1]}, {".txt"}),
+          "a .txt has texts, which --task lm learns, or with labels classify-text, and classify images");
     if (!on_texts.empty()) {
       return train::task_kind(task.empty() ? on_texts : "classify-text");
     }

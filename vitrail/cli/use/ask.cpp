@@ -294,7 +294,8 @@ train::Answerer open_answerer(const ModelFlags& flags) {
   flags.check_unchanged("answers questions");
   const std::string folder = flags.name_or_folder();
   check(fs::exists(folder) || models::is_shipped_name(folder), "there is no model folder '{}'", folder);
-  check(train::answers_questions(folder), "'{}' answers no questions: {}", flags.model, flags.instead("vqa"));
+  check(train::answers_questions(folder), "'{}' answers no questions: {}", flags.model,
+        flags.instead("train --task vqa"));
   train::Answerer answerer(folder);
   as_usage([&] { answerer.prepare_images(flags.images); });
   return answerer;

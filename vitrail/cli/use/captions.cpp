@@ -185,7 +185,8 @@ std::unique_ptr<models::Captioner> open_captioner(const ModelFlags& flags) {
   const std::string folder = flags.name_or_folder();
   check(fs::exists(folder) || models::is_shipped_name(folder), "there is no model folder '{}'", folder);
   check(!models::is_blip_captioner_folder(folder), "'{}' is a Blip, which 'vitrail caption' alone takes", flags.model);
-  check(models::is_captioner_folder(folder), "'{}' captions no images: {}", flags.model, flags.instead("caption"));
+  check(models::is_captioner_folder(folder), "'{}' captions no images: {}", flags.model,
+        flags.instead("train --task caption"));
   std::unique_ptr<models::Captioner> model = models::load_captioner(folder);
   as_usage([&] { data::apply(flags.images, model->image_model.pretrained); });
   return model;

@@ -8,6 +8,7 @@
 
 #include "vitrail/cli/flags.h"
 #include "vitrail/cli/images.h"
+#include "vitrail/cli/interrupted.h"
 #include "vitrail/data/color_clusters.h"
 #include "vitrail/data/resize.h"
 #include "vitrail/explain/drawing/drawing.h"
@@ -90,9 +91,7 @@ void complete_pictures(const models::LanguageBody& model, const std::filesystem:
     const generate::GenerateOptions options{
         .dtype = dtype, .seed = mix(seed, i), .interrupted = train::Interrupt::requested};
     for (const generate::Sequence& sequence : generate::generate(model, prompt, config, options)) {
-      if (train::Interrupt::requested()) {
-        throw CLI::RuntimeError(128 + train::Interrupt::signal());
-      }
+      end_if_interrupted();
       Ids all(prompt.begin() + 1, prompt.end());
       all.insert(all.end(), sequence.ids.begin(), sequence.ids.end());
       line.push_back(clusters.decode(all));

@@ -146,7 +146,8 @@ models::Detector open_detector(const ModelFlags& flags) {
   check_usage(!flags.prepares_images(), "'{}' finds objects: its images are resized as its folder says", flags.model);
   const std::string folder = flags.name_or_folder();
   check(fs::exists(folder) || models::is_shipped_name(folder), "there is no model folder '{}'", folder);
-  check(flags.kind() == models::ModelKind::detector, "'{}' finds no objects: {}", flags.model, flags.instead("detect"));
+  check(flags.kind() == models::ModelKind::detector, "'{}' finds no objects: {}", flags.model,
+        flags.instead("train --task detect"));
   return models::load_detector(folder);
 }
 

@@ -74,11 +74,11 @@ void embed(const EmbedFlags& flags) {
     embed_texts(flags.model, flags.compute, flags.data, flags.texts, flags.output);
     return;
   }
-  check_usage(!flags.data.data.empty(), "DATA is required");
-  check_usage(!flags.output.empty(), "--output is required");
   check_usage(
       flags.texts.similarity.empty() && flags.texts.search.empty() && !flags.texts.json && !flags.texts.batch_tokens,
       "--similarity, --search, --batch-tokens and --json are for models of texts");
+  check_usage(!flags.data.data.empty(), "DATA is required");
+  check_usage(!flags.output.empty(), "--output is required");
   check_usage(!flags.logits || (!flags.layer && flags.pool.empty()),
               "--logits are what the classifier gives: they have neither a --layer nor a --pool");
   check_usage(!flags.unlabeled || flags.data.split.empty(),

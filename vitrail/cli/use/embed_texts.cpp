@@ -44,6 +44,7 @@ class Embedder {
     std::string cut;
     Tensor vectors = train::embed_texts(model_, tokenizer_, texts, options, &cut);
     progress.end();
+    note_unknown(tokenizer_, texts);
     say_note(cut);
     return vectors;
   }

@@ -138,7 +138,6 @@ class Predictor {
         names_(train::class_names(model_)) {
     as_usage([&] { train::check_tta(flags.tta); });
     check_usage(flags.model.num_classes != 0, "--num-classes 0 leaves no classes to predict");
-    check(!names_.empty(), "{} has no classes to predict: it was made with num_classes=0", flags.model.model);
   }
 
   // Prints the predictions for all images: text and CSV batch by batch, JSON at the end.

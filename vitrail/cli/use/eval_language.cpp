@@ -9,6 +9,7 @@
 #include <fmt/core.h>
 #include <nlohmann/json.hpp>
 
+#include "vitrail/cli/interrupted.h"
 #include "vitrail/cli/print_json.h"
 #include "vitrail/cli/texts.h"
 #include "vitrail/io/charts/chart.h"
@@ -190,10 +191,7 @@ void evaluate_language_model(const ModelFlags& model_flags, const std::string& d
     if (progress.terminal()) {
       progress.update(done, "");
     }
-    if (train::Interrupt::requested()) {
-      progress.end();
-      throw CLI::RuntimeError(128 + train::Interrupt::signal());
-    }
+    end_if_interrupted(&progress);
   };
   const train::LanguageEvaluation result = train::evaluate_language(body, ids, options);
   progress.end();

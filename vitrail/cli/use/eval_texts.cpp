@@ -3,12 +3,14 @@
 #include <filesystem>
 #include <memory>
 #include <type_traits>
+#include <utility>
 
 #include <CLI/CLI.hpp>
 #include <fmt/core.h>
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "vitrail/cli/interrupted.h"
 #include "vitrail/cli/print_json.h"
 #include "vitrail/cli/say.h"
 #include "vitrail/cli/texts.h"
@@ -16,6 +18,7 @@
 #include "vitrail/models/text/encoder_network.h"
 #include "vitrail/models/text/sentence_model.h"
 #include "vitrail/models/text/text_model.h"
+#include "vitrail/text/parallel_text.h"
 #include "vitrail/train/run/interrupt.h"
 #include "vitrail/train/run/progress.h"
 #include "vitrail/train/run/run_folder.h"
@@ -125,8 +128,8 @@ std::unique_ptr<train::TaskOptions> options_on_documents(const TextEvalFlags& fl
 void evaluate_by_task(const std::string& kind, const std::unique_ptr<train::TaskOptions>& options,
                       const ModelFlags& model, const ComputeFlags& compute, const TextEvalFlags& flags,
                       const TranslationFlags& pairs) {
-  check_usage(kind != "embed" || (!pairs.src.empty() && !pairs.tgt.empty()),
-              "vectors of sentences are evaluated on --src and --tgt, pairs of sentences line by line");
+  check_usage(kind != "embed" || text::are_pairs_named(pairs.src, pairs.tgt),
+              "vectors of sentences are evaluated on --src and --tgt, pairs of sentences {}", text::pairs_or_table);
   check_usage(kind == "embed" || !flags.data.empty(), "DATA is required: {}",
               kind == "pixels" ? "images"
               : kind == "bert" ? "sentences, with blank lines between documents"
@@ -142,10 +145,7 @@ void evaluate_by_task(const std::string& kind, const std::unique_ptr<train::Task
     if (progress.terminal()) {
       progress.update(done, "");
     }
-    if (train::Interrupt::requested()) {
-      progress.end();
-      throw CLI::RuntimeError(128 + train::Interrupt::signal());
-    }
+    end_if_interrupted(&progress);
   };
   work.say = [&](const std::string& line) { progress.line(line); };
   const std::unique_ptr<train::Task> task = options->make(model.name_or_folder());
@@ -202,11 +202,16 @@ void evaluate_by_task(const std::string& kind, const std::unique_ptr<train::Task
 
 }  // namespace
 
-void evaluate_text_model(const ModelFlags& model, const ComputeFlags& compute, const TextEvalFlags& flags,
-                         const LanguageFlags& language, const TranslationFlags& pairs) {
+void evaluate_text_model(const ModelFlags& model, const ComputeFlags& compute, const TextEvalFlags& asked,
+                         const LanguageFlags& language, const TranslationFlags& given) {
   const std::string& name = model.model;
   refuse_image_flags(model);
-  const std::string kind = evaluation_task_of(model, pairs.given());
+  const std::string kind = evaluation_task_of(model, given.given());
+  TranslationFlags pairs = given;
+  TextEvalFlags flags = asked;
+  if ((kind == "translate" || kind == "embed") && pairs.src.empty() && text::is_table_of_pairs(flags.data)) {
+    pairs.src = std::exchange(flags.data, {});
+  }
   check_usage(kind == "lm" || model.kwargs.empty(), "'{}' {}: it takes no --model-kwargs", name,
               kind == "translate" ? "is a translator"
               : kind == "embed"   ? "makes vectors of texts"
@@ -217,8 +222,8 @@ void evaluate_text_model(const ModelFlags& model, const ComputeFlags& compute, c
   check_usage(kind == "pixels" || kind == "classify-text" || flags.split.empty(),
               "'{}' is a model of texts: it takes no --split", name);
   if (kind == "translate") {
-    check_usage(flags.data.empty() && !pairs.src.empty() && !pairs.tgt.empty(),
-                "a translator is evaluated on --src and --tgt: a text and its translation, line by line");
+    check_usage(flags.data.empty() && text::are_pairs_named(pairs.src, pairs.tgt),
+                "a translator is evaluated on --src and --tgt, a text and its translation {}", text::pairs_or_table);
     check_usage(flags.output.empty() && !flags.skip_broken,
                 "'{}' is a translator: it takes neither --output nor --skip-broken", name);
     evaluate_translator(name, pairs, compute, flags.json);

@@ -7,6 +7,7 @@
 #include <fmt/core.h>
 #include <nlohmann/json.hpp>
 
+#include "vitrail/cli/interrupted.h"
 #include "vitrail/cli/print_json.h"
 #include "vitrail/generate/generation_config.h"
 #include "vitrail/io/wording.h"
@@ -23,7 +24,10 @@ namespace vitrail::cli {
 
 void add_translation_flags(CLI::App& command, TranslationFlags& flags) {
   const char* group = "Translators";
-  command.add_option("--src", flags.src, "Texts to translate, or for vectors of sentences, a sentence a line")
+  command
+      .add_option(
+          "--src", flags.src,
+          "Texts to translate, or for vectors of sentences, a sentence a line; or a table of pairs, without --tgt")
       ->type_name("FILE")
       ->group(group);
   command.add_option("--tgt", flags.tgt, "Their translations, or partners, line by line")
@@ -41,8 +45,6 @@ void add_translation_flags(CLI::App& command, TranslationFlags& flags) {
 
 void evaluate_translator(const std::string& model_name, const TranslationFlags& flags, const ComputeFlags& compute,
                          bool json) {
-  check_usage(!flags.src.empty() && !flags.tgt.empty(),
-              "a translator is evaluated on --src and --tgt: a text and its translation, line by line");
   const train::Interrupt interrupt;
   const std::filesystem::path folder = train::model_of(model_name);
   const DType dtype = compute.apply();
@@ -62,10 +64,7 @@ void evaluate_translator(const std::string& model_name, const TranslationFlags& 
     if (progress.terminal()) {
       progress.update(done, "");
     }
-    if (train::Interrupt::requested()) {
-      progress.end();
-      throw CLI::RuntimeError(128 + train::Interrupt::signal());
-    }
+    end_if_interrupted(&progress);
   };
   const double loss = train::mean_translation_loss(body, pairs, batch_tokens, dtype, advance);
   generate::TranslateOptions options;

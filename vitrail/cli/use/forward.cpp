@@ -264,14 +264,14 @@ void add_forward(CLI::App& app) {
           "[B, C, H, W] (or x), input_ids, or both")
       ->required()
       ->type_name("FILE");
-  command
-      .add_option(
-          "--output", flags->output,
-          "Safetensors file to write: logits [B, num_classes], or of tokens [B, N, vocab_size]; of recurrent networks "
-          "output, h_n and c_n; of models without a head last_hidden_state; of CLIP image_embeds, text_embeds and "
-          "logits_per_image")
-      ->required()
-      ->type_name("FILE");
+  expect_ending(command
+                    .add_option("--output", flags->output,
+                                "Safetensors file to write: logits [B, num_classes], or of tokens [B, N, vocab_size]; "
+                                "of recurrent networks output, h_n and c_n; of models without a head "
+                                "last_hidden_state; of CLIP image_embeds, text_embeds and logits_per_image")
+                    ->required()
+                    ->type_name("FILE"),
+                ".safetensors");
   command.add_flag(
       "--features", flags->features,
       "Write features.{i} [B, N, D] after block i, or after stage i of models that have stages ([B, N, D], "

@@ -19,6 +19,7 @@
 
 #include "vitrail/cli/app.h"
 #include "vitrail/cli/flags.h"
+#include "vitrail/cli/interrupted.h"
 #include "vitrail/cli/say.h"
 #include "vitrail/cli/texts.h"
 #include "vitrail/cli/use/generate_flags.h"
@@ -26,6 +27,7 @@
 #include "vitrail/io/wording.h"
 #include "vitrail/models/text/text_model.h"
 #include "vitrail/text/corpus.h"
+#include "vitrail/text/parts/decoders.h"
 #include "vitrail/text/tokenizer.h"
 #include "vitrail/train/run/interrupt.h"
 #include "vitrail/train/run/run_folder.h"
@@ -38,9 +40,12 @@ using generate::GenerationConfig;
 using Ids = std::vector<std::int64_t>;
 
 // Where the part of a text ends that will not change: what further tokens may complete to a character is left out.
-std::size_t settled_end(const std::string& text) {
-  constexpr std::string_view replacement = "\xEF\xBF\xBD";
-  return text.ends_with(replacement) ? text.size() - replacement.size() : text.size();
+std::size_t settled_end(std::string_view text) {
+  constexpr std::string_view replacement = "\xEF\xBF\xBD";  // in the place of bytes that are no character
+  while (text.ends_with(replacement)) {
+    text.remove_suffix(replacement.size());
+  }
+  return text.size();
 }
 
 models::TextModel load(const GenerateFlags& flags, const fs::path& folder, DType dtype) {
@@ -78,18 +83,27 @@ class Generator {
     options.first_prompt = number;
     if (streams) {
       options.stop = [&](std::int64_t, std::span<const std::int64_t> added) {
-        const std::string all = text_of(ids, added);
-        const std::size_t end = std::max(settled_end(all), printed);
-        fmt::print("{}", all.substr(printed, end - printed));
-        std::fflush(stdout);
-        printed = end;
+        // What a run of bytes is read as is known at its end: if they are no whole characters, none of them is.
+        Ids whole = ids;
+        whole.insert(whole.end(), added.begin(), added.end());
+        while (!whole.empty() && tokenizer_.has(whole.back()) &&
+               text::is_byte_token(tokenizer_.token_of(whole.back()))) {
+          whole.pop_back();
+        }
+        const std::string all = text_of({}, whole);
+        if (const std::size_t end = settled_end(all); end > printed) {
+          fmt::print("{}", all.substr(printed, end - printed));
+          std::fflush(stdout);
+          printed = end;
+        }
         return stops(text_of({}, added));
       };
     }
     generate::Statistics statistics;
     const auto sequences = generate::generate(body_, ids, config, options, &statistics);
     if (streams) {
-      fmt::print("{}\n", text_of(ids, sequences.front().ids).substr(printed));
+      const std::string all = text_of(ids, sequences.front().ids);
+      fmt::print("{}\n", std::string_view(all).substr(std::min(printed, all.size())));
     } else {
       print(prompt, ids, sequences, statistics, std::ssize(ids));
     }
@@ -136,7 +150,9 @@ class Generator {
   // Throws Error if a prompt and what is to follow it are longer than what the model takes.
   void check_room(std::int64_t prompt, std::int64_t most_new, const std::string& source) const {
     const std::int64_t positions = body_.max_positions();
-    check(prompt <= positions, "{} has {} tokens, but the model is made for at most {}", source, prompt, positions);
+    check(flags_.slide || prompt <= positions,
+          "{} has {} tokens, but the model is made for at most {}: --slide reads its end and goes on", source, prompt,
+          positions);
     check(flags_.slide || prompt + most_new - 1 <= positions,
           "{} has {}, and with {} new ones it would be longer than the {} that the model is made for: --slide goes on "
           "beyond them",
@@ -277,11 +293,6 @@ void generate_texts(const GenerateFlags& flags) {
     prompts = flags.prompts.empty() ? std::vector{all} : io::lines_of(all);
     check(!prompts.empty(), "'{}' has no prompts", flags.prompts);
   }
-  const auto end_if_interrupted = [] {
-    if (train::Interrupt::requested()) {
-      throw CLI::RuntimeError(128 + train::Interrupt::signal());
-    }
-  };
   if (prompts.size() > 1 && flags.batch_size > 1 && !flags.stream && !flags.slide) {
     generator.run(prompts);
     end_if_interrupted();

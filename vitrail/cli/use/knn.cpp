@@ -112,8 +112,11 @@ void knn(const KnnFlags& flags) {
   train::KnnOptions options = flags.options;
   const std::int64_t bank = training.x.size(0);
   if (options.k.empty()) {  // DINO's, of which those are left out that there are too few images for
-    std::ranges::copy_if(std::array<std::int64_t, 4>{10, 20, 100, 200}, std::back_inserter(options.k),
-                         [bank](std::int64_t k) { return k <= bank; });
+    options.k = {10, 20, 100, 200};
+    const auto left_out = std::erase_if(options.k, [bank](std::int64_t k) { return k > bank; });
+    say_note(left_out > 0 ? fmt::format("{} of the usual 10, 20, 100 and 200 neighbours {} more than there are images",
+                                        left_out, left_out == 1 ? "is" : "are")
+                          : "");
     if (options.k.empty()) {
       options.k = {bank};
     }

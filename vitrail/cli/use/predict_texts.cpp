@@ -30,6 +30,12 @@ train::TextRunOptions run_of(const PredictTextsFlags& flags, DType dtype) {
 void print_classes(const models::TextModel& model, const text::Tokenizer& tokenizer, const PredictTextsFlags& flags,
                    DType dtype) {
   const std::vector<text::LabelledText> texts = list_texts_to_classify(flags.texts);
+  std::vector<std::string> all_texts;
+  for (const text::LabelledText& one : texts) {
+    all_texts.push_back(one.text);
+    all_texts.push_back(one.second);
+  }
+  note_unknown(tokenizer, all_texts);
   const std::vector<std::string> labels = models::labels_of(model);
   const Tensor all = train::classify_texts(model, tokenizer, texts, flags.truncate, run_of(flags, dtype));
   LabelJson json = LabelJson::array();
@@ -100,6 +106,7 @@ void print_tags(const models::TextModel& model, const text::Tokenizer& tokenizer
     check_not_input(flags.output, given);
   }
   const std::vector<std::string> texts = list_texts_to_tag(flags.texts);
+  note_unknown(tokenizer, texts);
   LabelJson json = LabelJson::array();
   if (flags.format == "csv") {
     fmt::print("text,index,word,entity,score,start,end\n");
@@ -145,6 +152,7 @@ struct FillMaskFlags {
   std::vector<std::string> texts;
   std::vector<std::string> targets;
   std::int64_t top_k = 5;
+  bool truncate = false;
   bool json = false;
 };
 
@@ -160,11 +168,11 @@ void sort_targets(const CLI::App& command, FillMaskFlags& flags) {
   bool takes_more = false;
   for (const CLI::Option* option : command.parse_order()) {
     if (option == text) {
-      (takes_more && !flags.texts.empty() ? flags.targets : flags.texts).push_back(*word++);
+      (takes_more ? flags.targets : flags.texts).push_back(*word++);
       continue;
     }
-    takes_more = option == targets;
-    if (takes_more) {
+    takes_more = option == targets && !flags.texts.empty();
+    if (option == targets) {
       flags.targets.push_back(*target++);
     }
   }
@@ -183,9 +191,10 @@ void fill_mask(const FillMaskFlags& flags) {
     }
   }
   const std::vector<std::string> texts = list_texts(flags.texts);
+  note_unknown(tokenizer, texts);
   LabelJson of_texts = LabelJson::array();
   for (const std::string& text : texts) {
-    const auto masks = train::fill_masks(model, tokenizer, text, flags.top_k, flags.targets, dtype);
+    const auto masks = train::fill_masks(model, tokenizer, text, flags.top_k, flags.targets, flags.truncate, dtype);
     LabelJson json = LabelJson::array();
     for (const std::vector<train::FilledMask>& mask : masks) {
       LabelJson list = LabelJson::array();
@@ -241,6 +250,7 @@ void add_fill_mask(CLI::App& app) {
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
       ->allow_extra_args(false)
       ->type_name("WORD");
+  command.add_flag("--truncate", flags->truncate, "Cut texts that are longer than the model's positions");
   command.add_flag(
       "--json", flags->json,
       "Print the list that transformers' fill-mask pipeline gives: of several texts, a list of their lists");

@@ -11,6 +11,7 @@
 
 #include "vitrail/cli/app.h"
 #include "vitrail/cli/flags.h"
+#include "vitrail/cli/interrupted.h"
 #include "vitrail/cli/say.h"
 #include "vitrail/data/scenes/cells.h"
 #include "vitrail/data/scenes/draw.h"
@@ -19,6 +20,7 @@
 #include "vitrail/explain/scene_sheet.h"
 #include "vitrail/io/file.h"
 #include "vitrail/io/wording.h"
+#include "vitrail/train/run/interrupt.h"
 #include "vitrail/train/run/progress.h"
 
 namespace vitrail::cli {
@@ -121,12 +123,14 @@ void scenes(SceneFlags& flags) {
   if (progress.terminal()) {
     progress.begin("scenes", total);
   }
+  const train::Interrupt interrupt;
   data::ScenesWritten written;
   io::replace_folder(flags.output, [&](const fs::path& folder) {
     written = data::write_scenes(folder, what, [&](std::int64_t done) {
       if (progress.terminal()) {
         progress.update(done, "");
       }
+      end_if_interrupted(&progress);
     });
     progress.end();
     say_note(flags.preview > what.count

@@ -13,13 +13,16 @@
 #include "vitrail/cli/app.h"
 #include "vitrail/cli/flags.h"
 #include "vitrail/cli/images.h"
+#include "vitrail/cli/interrupted.h"
 #include "vitrail/cli/say.h"
+#include "vitrail/data/beside.h"
 #include "vitrail/data/dataset.h"
 #include "vitrail/data/shards/shard_writer.h"
 #include "vitrail/io/image.h"
 #include "vitrail/io/wording.h"
 #include "vitrail/tensor/error.h"
 #include "vitrail/tensor/random.h"
+#include "vitrail/train/run/interrupt.h"
 #include "vitrail/train/run/progress.h"
 #include "vitrail/train/sources/data_kinds.h"
 
@@ -85,15 +88,18 @@ std::optional<std::vector<std::uint8_t>> bytes_of(const data::Dataset& images, s
 }
 
 void shard(const ShardFlags& flags) {
+  data::check_beside_images(flags.output, flags.source);
   const std::unique_ptr<data::Dataset> images = open_source(flags);
   data::ShardWriter writer(flags.output, flags.split, flags.megabytes << 20, images->classes());
   train::Progress progress(stderr);
   if (progress.terminal()) {
     progress.begin("images", images->size());
   }
+  const train::Interrupt interrupt;
   std::int64_t done = 0;
   std::int64_t broken = 0;
   for (const std::int64_t i : order_of(images->size(), flags)) {
+    end_if_interrupted(&progress);
     if (const auto bytes = bytes_of(*images, i, flags.skip_broken, progress)) {
       const std::string name = images->name(i);
       writer.add(name, kind_of_file(name), *bytes, flags.unlabeled ? data::unlabeled : images->label(i));

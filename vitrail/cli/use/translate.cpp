@@ -18,6 +18,7 @@
 
 #include "vitrail/cli/app.h"
 #include "vitrail/cli/flags.h"
+#include "vitrail/cli/interrupted.h"
 #include "vitrail/cli/texts.h"
 #include "vitrail/io/file.h"
 #include "vitrail/models/text/text_model.h"
@@ -247,10 +248,7 @@ void translate_lines(const TranslateFlags& flags) {
   for (std::vector<std::string> lines = source.next(); !lines.empty(); lines = source.next()) {
     translator.run(lines, done, progress);
     done += std::ssize(lines);
-    if (train::Interrupt::requested()) {
-      progress.end();
-      throw CLI::RuntimeError(128 + train::Interrupt::signal());
-    }
+    end_if_interrupted(&progress);
   }
   progress.end();
 }

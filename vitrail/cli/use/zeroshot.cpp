@@ -85,12 +85,17 @@ Json recalls_json(const std::array<double, 3>& recalls) {
   return json;
 }
 
+train::ImageTextModel open_model(const ModelFlags& flags) {
+  const std::string source = flags.name_or_folder();
+  check(flags.kind() == models::ModelKind::joint || !models::names_folder(source),
+        "'{}' puts images and texts in no common space: {}", flags.model, flags.instead("pretrain clip"));
+  return train::open_image_text_model(source);
+}
+
 class Zeroshot {
  public:
   explicit Zeroshot(const ZeroshotFlags& flags)
-      : flags_(flags),
-        dtype_(flags.compute.apply()),
-        model_(train::open_image_text_model(flags.model.name_or_folder())) {
+      : flags_(flags), dtype_(flags.compute.apply()), model_(open_model(flags.model)) {
     data::apply(flags.model.images, model_.joint.pretrained);
   }
 

@@ -10,6 +10,7 @@
 #include "vitrail/io/json.h"
 #include "vitrail/io/suggest.h"
 #include "vitrail/models/base/kwargs.h"
+#include "vitrail/models/base/shipped.h"
 
 namespace vitrail::models {
 namespace {
@@ -128,6 +129,10 @@ const ArchitectureEntry& find_architecture(std::string_view full_name) {
     std::vector<std::string> known;
     for (const ArchitectureEntry& entry : entries()) {
       known.push_back(entry.name);
+    }
+    const std::string shipped = fmt::format("vitrail/{}", name);
+    if (has_shipped(shipped)) {
+      fail("there is no model '{}'; did you mean '{}', which ships with the program?", name, shipped);
     }
     const std::string near = io::did_you_mean(name, known);
     fail("there is no model '{}'{}", name, near.empty() ? " (vitrail models lists those that there are)" : near);

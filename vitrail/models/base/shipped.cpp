@@ -99,6 +99,8 @@ std::vector<ShippedModel> shipped_models() {
   return result;
 }
 
+bool has_shipped(std::string_view name) { return found().contains(std::string(name)); }
+
 fs::path shipped_folder(std::string_view name) {
   const std::map<std::string, fs::path> all = found();
   const auto it = all.find(std::string(name));

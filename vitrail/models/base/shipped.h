@@ -47,6 +47,8 @@ struct ShippedModel {
 /// All of them, sorted by name. Throws Error if a card cannot be read.
 std::vector<ShippedModel> shipped_models();
 
+/// Whether there is a checkpoint `name`.
+bool has_shipped(std::string_view name);
 /// The folder of the checkpoint `name`. Throws Error, with similar names, if there is none.
 std::filesystem::path shipped_folder(std::string_view name);
 /// shipped_folder() of a name that begins with "vitrail/"; any other path as it is.

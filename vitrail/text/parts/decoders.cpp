@@ -199,6 +199,8 @@ Tokens apply_to(const WordPieceDecoder& decoder, Tokens tokens) {
 
 }  // namespace
 
+bool is_byte_token(std::string_view token) { return byte_of(token).has_value(); }
+
 std::string decode(std::span<const Decoder> decoders, std::vector<std::string> tokens) {
   const auto bytes_of = [](const Tokens& all) {
     return std::accumulate(all.begin(), all.end(), all.size(),

@@ -4,6 +4,7 @@
 
 #include <span>
 #include <string>
+#include <string_view>
 #include <variant>
 #include <vector>
 
@@ -39,5 +40,8 @@ using Decoder = std::variant<BpeDecoder, ByteFallback, ByteLevelDecoder, CtcDeco
 
 /// Applies one after the other, and joins the tokens.
 std::string decode(std::span<const Decoder> decoders, std::vector<std::string> tokens);
+
+/// Whether a token stands for a byte, "<0x00>" to "<0xFF>", where a tokenizer has ByteFallback.
+bool is_byte_token(std::string_view token);
 
 }  // namespace vitrail::text

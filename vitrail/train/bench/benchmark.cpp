@@ -396,6 +396,7 @@ BenchmarkResult benchmark(const BenchmarkOptions& options) {
   result.step_ms_median = median(milliseconds);
   result.unit = subject.unit;
   result.units_per_second = 1e3 * subject.units / result.step_ms_median;
+  result.seq_len = subject.unit == "sentence" ? options.seq_len : 0;
   const double flops = subject.flops * (options.training ? 3 : 1);
   result.flops_per_unit = flops / subject.units;
   result.mfu = flops / (result.step_ms_min * 1e-3) / (result.peak_gflops * 1e9);
@@ -431,6 +432,9 @@ std::string to_json(const BenchmarkResult& result) {
   json["steps"] = result.steps;
   json["step_ms"] = {{"min", result.step_ms_min}, {"median", result.step_ms_median}};
   json[result.unit + "s_per_second"] = result.units_per_second;
+  if (result.unit == "sentence") {
+    json["tokens_per_second"] = result.units_per_second * static_cast<double>(result.seq_len);
+  }
   json["flops_per_" + result.unit] = result.flops_per_unit;
   json["peak_gflops"] = result.peak_gflops;
   json["mfu"] = result.mfu;

@@ -55,8 +55,9 @@ struct BenchmarkResult {
   std::int64_t steps = 0;
   double step_ms_min = 0;
   double step_ms_median = 0;
-  std::string unit = "image";   ///< what the next two count: "image" or "token"
+  std::string unit = "image";   ///< what the next two count: "image", "sentence" or "token"
   double units_per_second = 0;  ///< at the median step
+  std::int64_t seq_len = 0;     ///< tokens of a sentence
   double flops_per_unit = 0;    ///< 2 · multiply-accumulates of the products; in training, three times that
   double peak_gflops = 0;       ///< of packed GEMM in this dtype, measured in this run: of a fixed size or the model's
   double mfu = 0;               ///< model FLOPs utilisation: FLOP/s of the fastest step / peak
@@ -75,7 +76,8 @@ BenchmarkResult benchmark(const BenchmarkOptions& options);
 /// The duration in milliseconds of the fastest of several forward passes of a model over `batch_size` random images.
 double fastest_forward_ms(const models::Model& model, std::int64_t batch_size, DType dtype);
 /// The result as a JSON object: {"model", …, "step_ms": {"min", "median"}, "images_per_second", "flops_per_image" (or
-/// "tokens_per_second", "flops_per_token"), "peak_gflops", "mfu", "peak_memory_bytes", "peak_tensor_bytes",
+/// "tokens_per_second", "flops_per_token"; of an encoder of texts "sentences_per_second", "flops_per_sentence" and
+/// "tokens_per_second"), "peak_gflops", "mfu", "peak_memory_bytes", "peak_tensor_bytes",
 /// "parameters", "threads", "cpu"}. With a profile it also has "bandwidth_gbs" and "profile", a list of {"op", "phase",
 /// "calls", "ms", "share", "gflops", "gbs"}.
 std::string to_json(const BenchmarkResult& result);

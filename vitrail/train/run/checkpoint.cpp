@@ -1,8 +1,11 @@
 #include "vitrail/train/run/checkpoint.h"
 
+#include <algorithm>
 #include <charconv>
 #include <cstring>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -93,6 +96,27 @@ io::NamedTensors with_prefix(const io::Safetensors& state, std::string_view pref
     }
   }
   return result;
+}
+
+void keep_epoch(const fs::path& folder, const Task& task, const Counters& counters, std::int64_t count) {
+  if (count == 0 || counters.epoch == 0 || counters.batch > 0) {
+    return;
+  }
+  io::make_folder(folder);
+  task.save(folder / fmt::format("{:04}", counters.epoch));
+  std::vector<fs::path> kept;
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder)) {
+    const std::string name = entry.path().filename().string();
+    if (entry.is_directory() && name.size() >= 4 && name.find_first_not_of("0123456789") == std::string::npos) {
+      kept.push_back(entry.path());
+    }
+  }
+  std::ranges::sort(kept, [](const fs::path& a, const fs::path& b) {
+    return std::pair(a.native().size(), a) < std::pair(b.native().size(), b);
+  });
+  for (std::int64_t i = 0; i < std::ssize(kept) - count; ++i) {
+    fs::remove_all(kept[static_cast<std::size_t>(i)]);
+  }
 }
 
 void save_checkpoint(const fs::path& folder, const Task& task, const nn::Network& network, const Counters& counters,

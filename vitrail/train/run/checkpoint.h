@@ -30,6 +30,10 @@ struct Counters {
 void save_checkpoint(const std::filesystem::path& folder, const Task& task, const nn::Network& network,
                      const Counters& counters, const io::NamedTensors& learner);
 
+/// Where an epoch, number 7, has ended: saves its model as `folder`/0007, and removes those of all but the last `count`
+/// epochs; 0: does nothing.
+void keep_epoch(const std::filesystem::path& folder, const Task& task, const Counters& counters, std::int64_t count);
+
 /// The contents of a train-state.safetensors.
 struct TrainState {
   Counters counters;

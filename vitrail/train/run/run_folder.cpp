@@ -13,6 +13,7 @@
 #include "vitrail/io/file.h"
 #include "vitrail/io/json.h"
 #include "vitrail/io/toml.h"
+#include "vitrail/io/wording.h"
 #include "vitrail/models/base/shipped.h"
 #include "vitrail/tensor/error.h"
 
@@ -57,8 +58,8 @@ nlohmann::json facts_of(const fs::path& path) {
 
 void check_vacant(const fs::path& folder) {
   check(!fs::exists(folder) || (fs::is_directory(folder) && fs::is_empty(folder)),
-        "the run '{0}' exists: go on with it by --resume {0}, or choose another --experiment or --output",
-        folder.string());
+        "the run '{}' exists: go on with it by --resume {}, or choose another --experiment or --output",
+        folder.string(), io::shell_word(folder.string()));
 }
 
 // The path of a new run. One without a name of its own is made here, empty, so that no other run takes it.

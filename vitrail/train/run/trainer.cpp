@@ -51,7 +51,7 @@ class Run {
   bool train_epoch();
   void record(const Update& made);
   void close_epoch();
-  bool prepare();
+  void prepare();
   Work work() const;
   Figures evaluate(bool average);
   void keep_if_best(const FigureKind& metric, double value, bool average);
@@ -217,7 +217,8 @@ void Run::restore() {
 }
 
 void Run::announce() const {
-  const std::vector<std::string> of_machine = {dtype_message_, threads_.remark};
+  const std::vector<std::string> of_machine = {dtype_message_, threads_.remark,
+                                               note_of_update(options_, ranks_.size(), group_)};
   for (const std::vector<std::string>& lines : {of_machine, task_->summary(), learner_->remarks()}) {
     for (const std::string& line : lines) {
       if (!line.empty()) {
@@ -225,10 +226,9 @@ void Run::announce() const {
       }
     }
   }
-  const bool even = counters_.batches_per_epoch % group_ == 0;
   const std::int64_t items = task_->items_of_batch(options_.batch_size) * group_;
   say(fmt::format("{} of {}{} an epoch, {}, learning rate {:.4g}, {}, {}{}: {}",
-                  io::counted(updates_per_epoch_, "updates"), even ? "" : "up to ",
+                  io::counted(updates_per_epoch_, "updates"), counters_.batches_per_epoch % group_ == 0 ? "" : "up to ",
                   io::counted(items, task_->batch_items()), options_.optimizer.opt, learning_rate(real_),
                   name_of(dtype_), ranks_.size() == 1 ? "" : io::counted(ranks_.size(), "ranks") + " of ",
                   io::counted(kernels::threads(), "threads"), folder_.string()));
@@ -241,7 +241,7 @@ void Run::announce() const {
 
 FitResult Run::go() {
   announce();
-  stopped_ = !prepare();
+  prepare();
   while (counters_.epoch < learner_->epochs() && !stopped_) {
     if (!train_epoch()) {
       break;
@@ -390,16 +390,14 @@ void Run::close_epoch() {
   say(text + fmt::format(", {:.1f} s", epoch_seconds_));
 }
 
-// Does the work of the task before the first epoch; returns false if it was stopped.
-bool Run::prepare() {
+// Does the work of the task before the first epoch.
+void Run::prepare() {
   try {
     task_->prepare(work());
   } catch (const Stopped&) {
-    end_bar();
-    return false;
+    stopped_ = true;
   }
   end_bar();
-  return true;
 }
 
 // What the trainer lends to a task for work outside of training: a progress bar, and the request to stop.
@@ -462,6 +460,7 @@ void Run::save() {
     counters_.metrics_bytes = log_->commit(static_cast<double>(updates_per_epoch_));
     counters_.seconds = seconds_before_ + seconds_since(began_);
     save_checkpoint(last(), *task_, task_->network(), counters_, state);
+    keep_epoch(folder_ / "epochs", *task_, counters_, options_.checkpoint_hist);
   }
   saved_step_ = counters_.step;
   saved_at_ = Clock::now();

@@ -64,6 +64,13 @@ std::int64_t batches_of_update(const RunOptions& options, int ranks) {
   return options.grad_shards > 0 ? options.grad_shards : options.grad_accum_steps * ranks;
 }
 
+std::string note_of_update(const RunOptions& options, int ranks, std::int64_t batches) {
+  const std::int64_t asked = batches_of_update(options, ranks);
+  return asked <= batches ? ""
+                          : fmt::format("an update has {} instead of {}: an epoch has no more",
+                                        io::counted(batches, "batches"), asked);
+}
+
 std::int64_t updates_of_epoch(std::int64_t batches, std::int64_t batches_of_update) {
   return (batches + batches_of_update - 1) / batches_of_update;
 }

@@ -6,6 +6,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "vitrail/dist/communicator.h"
@@ -61,6 +62,9 @@ class Updates {
 
 /// The batches of an update on all of so many ranks: --grad-shards, or --grad-accum-steps on each.
 std::int64_t batches_of_update(const RunOptions& options, int ranks);
+
+/// "an update has 15 batches instead of 50: an epoch has no more", where fewer are left of them; or else "".
+std::string note_of_update(const RunOptions& options, int ranks, std::int64_t batches);
 
 /// The updates of an epoch of so many batches, of which the last has what is left.
 std::int64_t updates_of_epoch(std::int64_t batches, std::int64_t batches_of_update);

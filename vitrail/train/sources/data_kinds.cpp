@@ -283,9 +283,18 @@ bool tells_no_columns(const fs::path& source) {
           std::ranges::any_of(rows[0].fields, [](const std::string& field) { return io::is_image_name(field); }));
 }
 
-// Sets that are drawn when they are asked for.
-DataOfKind drawn_sets(const fs::path& source) {
+// Sets of a file, or that are drawn when they are asked for.
+DataOfKind sets_of(const fs::path& source) {
   DataOfKind result{"sets", "set2set", fmt::format("train {} --task set2set", argument_of(source)), {}};
+  if (!data::is_set_source(source)) {
+    result.parts.push_back(part_of_data("", [&](PartOfData& part) {
+      const data::Sets sets = data::open_sets(source, "");
+      part.counts = {{"sets", sets.count}};
+      part.classes = sets.labels;
+    }));
+    result.command = can_be_opened(result) ? result.command + " --val-split ''" : "";
+    return result;
+  }
   for (const std::string split : {"train", "validation"}) {
     result.parts.push_back({.name = split, .counts = {{"sets", data::open_sets(source, split).count}}});
   }
@@ -326,8 +335,8 @@ std::string argument_of(const fs::path& path) {
 
 std::vector<DataOfKind> data_in(const fs::path& source) {
   std::vector<DataOfKind> all;
-  if (data::is_set_source(source)) {
-    all.push_back(drawn_sets(source));
+  if (data::is_set_source(source) || data::is_file_of_sets(source)) {
+    all.push_back(sets_of(source));
     return all;
   }
   std::error_code error;

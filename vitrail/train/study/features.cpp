@@ -14,6 +14,7 @@
 #include "vitrail/autograd/tape.h"
 #include "vitrail/io/json.h"
 #include "vitrail/io/safetensors.h"
+#include "vitrail/io/suggest.h"
 #include "vitrail/ops/math/arithmetic.h"
 #include "vitrail/train/study/share_batches.h"
 
@@ -178,6 +179,20 @@ std::int64_t classes_of(const Features& training, const Features& test) {
 
 std::vector<std::string> differences(const Features& training, const Features& test) {
   std::vector<std::string> result;
+  const auto has = [](const Features& one, std::int64_t label) {
+    const auto labels = one.labels.span<std::int64_t>();
+    return std::ranges::find(labels, label) != labels.end();
+  };
+  std::vector<std::string> unknown;
+  for (std::int64_t c = 0; c < std::ssize(test.classes); ++c) {
+    if (has(test, c) && !has(training, c)) {
+      unknown.push_back(test.classes[static_cast<std::size_t>(c)]);
+    }
+  }
+  if (!unknown.empty()) {
+    result.push_back(fmt::format("no training image is of {}, so that none of the test images of {} can be told",
+                                 io::quoted_list(unknown, "or"), unknown.size() == 1 ? "it" : "these"));
+  }
   if (differ(training, test, "pool")) {
     result.push_back(fmt::format(
         "{} are pooled by '{}', and the {} as their classifier does: unless that is the same, they cannot be compared",

@@ -1,6 +1,7 @@
 #include "vitrail/train/study/soup.h"
 
 #include <algorithm>
+#include <optional>
 
 #include <fmt/format.h>
 
@@ -8,6 +9,7 @@
 #include "vitrail/kernels/optimizer.h"
 #include "vitrail/models/quantize.h"
 #include "vitrail/tensor/error.h"
+#include "vitrail/text/tokenizer.h"
 #include "vitrail/train/study/embedding_file.h"
 
 namespace vitrail::train {
@@ -106,12 +108,17 @@ models::Model uniform_soup(const std::vector<fs::path>& folders) {
 models::TextModel uniform_text_soup(const std::vector<fs::path>& folders) {
   check(!folders.empty(), "a soup needs at least one model");
   models::TextModel soup = load_text_ingredient(folders.front());
+  const std::optional<text::Tokenizer> first = text::tokenizer_in(folders.front());
   for (std::size_t i = 1; i < folders.size(); ++i) {
     const models::TextModel model = load_text_ingredient(folders[i]);
     check(model.config == soup.config,
           "the config.json of '{}' and '{}' differ: only models of one kind can be averaged", folders[i].string(),
           folders.front().string());
     check_alike(*soup.net, folders.front(), *model.net, folders[i]);
+    const std::optional<text::Tokenizer> tokenizer = text::tokenizer_in(folders[i]);
+    check(!tokenizer || !first || text::have_the_same_tokens(*tokenizer, *first),
+          "the tokenizers of '{}' and '{}' differ: what one model has learnt of a token says nothing of another's",
+          folders[i].string(), folders.front().string());
     stir_in(*soup.net, *model.net, 1.0 / static_cast<double>(i + 1));
   }
   return soup;

@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <set>
 
+#include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include "vitrail/autograd/tape.h"
+#include "vitrail/io/wording.h"
 #include "vitrail/kernels/choice.h"
 #include "vitrail/models/text/encoder_network.h"
 #include "vitrail/ops/math/activation.h"
@@ -35,13 +37,12 @@ text::Tokenizer tokenizer_for(const models::TextModel& model, const text::Tokeni
   return cutting_tokenizer(tokenizer, truncate && most < models::unbounded_positions ? most : 0);
 }
 
-// The texts, none of which is too long, or else an Error that gives `advice`.
-std::vector<TextIds> checked(std::vector<TextIds> texts, const models::TextModel& model,
-                             std::string_view advice = ": --truncate cuts it") {
+// The texts, none of which is too long.
+std::vector<TextIds> checked(std::vector<TextIds> texts, const models::TextModel& model) {
   const std::int64_t most = positions_of(model);
   for (std::size_t i = 0; i < texts.size(); ++i) {
-    check(texts[i].size() <= most, "text {} has {} tokens, but the model is made for at most {}{}", i + 1,
-          texts[i].size(), most, advice);
+    check(texts[i].size() <= most, "text {} has {} tokens, but the model is made for at most {}: --truncate cuts it",
+          i + 1, texts[i].size(), most);
   }
   return texts;
 }
@@ -127,17 +128,22 @@ std::int64_t mask_token(const text::Tokenizer& tokenizer) {
 
 std::vector<std::vector<FilledMask>> fill_masks(const models::TextModel& model, const text::Tokenizer& tokenizer,
                                                 const std::string& text, std::int64_t top_k,
-                                                std::span<const std::string> targets, DType dtype) {
+                                                std::span<const std::string> targets, bool truncate, DType dtype) {
   const models::EncoderNetwork& net = models::encoder_of(model);
   const std::int64_t mask = mask_token(tokenizer);
-  const TextIds ids = checked(encode_texts(cutting_tokenizer(tokenizer, 0), std::span(&text, 1)), model, "")[0];
+  const TextIds ids = encode_texts(tokenizer_for(model, tokenizer, truncate), std::span(&text, 1)).front();
+  check(ids.size() <= positions_of(model),
+        "the text '{}' has {} tokens, but the model is made for at most {}: --truncate cuts it", io::shown(text),
+        ids.size(), positions_of(model));
   std::vector<std::int64_t> places;
   for (std::int64_t i = 0; i < ids.size(); ++i) {
     if (ids.ids[static_cast<std::size_t>(i)] == mask) {
       places.push_back(i);
     }
   }
-  check(!places.empty(), "there is no {} in '{}'", tokenizer.token_of(mask), text);
+  check(!places.empty(), "there is no {} in {}'{}'", tokenizer.token_of(mask),
+        ids.size() == positions_of(model) ? fmt::format("the first {} tokens of ", positions_of(model)) : "",
+        io::shown(text));
   std::set<std::int64_t> compared;
   for (const std::string& target : targets) {
     compared.insert(target_token(tokenizer, target));

@@ -65,10 +65,11 @@ struct FilledMask {
 };
 
 /// The `top_k` likeliest tokens for each mask of a text. With `targets`, only these are compared; one that is no token
-/// stands for the first of its tokens. Throws Error if the text has no mask, or if the model does not predict masked
-/// tokens.
+/// stands for the first of its tokens. A text that is longer than the model's positions is cut if `truncate`, or else
+/// an Error. Throws Error if there is no mask in what is read, or if the model does not predict masked tokens.
 std::vector<std::vector<FilledMask>> fill_masks(const models::TextModel& model, const text::Tokenizer& tokenizer,
                                                 const std::string& text, std::int64_t top_k,
-                                                std::span<const std::string> targets = {}, DType dtype = DType::f32);
+                                                std::span<const std::string> targets = {}, bool truncate = false,
+                                                DType dtype = DType::f32);
 
 }  // namespace vitrail::train

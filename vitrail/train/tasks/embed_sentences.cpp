@@ -203,19 +203,19 @@ EmbedSentencesOptions::EmbedSentencesOptions() {
 }
 
 void EmbedSentencesOptions::describe(OptionList& list) {
-  const auto needed = [](const std::string& value, const char* what) {
-    return [&value, what](const Option& self) { check(!value.empty(), "{} is missing: {}", self.flag(), what); };
-  };
   list.group("data");
-  list.add("src", src, "FILE", "Sentences, one a line")
+  list.add("src", src, "FILE", "Sentences, one a line; or a table of pairs, a .tsv, .csv or .jsonl, without --tgt")
+      .argument("DATA")
       .path()
-      .check_that(needed(src, "sentences that belong to those of --tgt, line by line"));
+      .check_that([this](const Option&) {
+        check(text::are_pairs_named(src, tgt), "embed wants --src and --tgt, sentences that belong together {}",
+              text::pairs_or_table);
+      });
   list.add("tgt", tgt, "FILE", "The sentences that belong to them, line by line: of another language, answers …")
+      .path();
+  list.add("val_src", val_src, "FILE", "Sentences, or a table of pairs, to evaluate on")
       .path()
-      .check_that(needed(tgt, "sentences that belong to those of --src, line by line"));
-  list.add("val_src", val_src, "FILE", "Sentences to evaluate on").path().check_that([this](const Option&) {
-    check(val_src.empty() == val_tgt.empty(), "--val-src and --val-tgt belong together");
-  });
+      .check_that([this](const Option&) { check_validation_pairs(val_src, val_tgt); });
   list.add("val_tgt", val_tgt, "FILE", "The sentences that belong to them").path();
   list.add("val_share", val_share, "SHARE", "Without --val-src, share of the pairs to evaluate on; 0: none")
       .below_one()

@@ -209,6 +209,9 @@ class Language final : public Task {
 
 Language::Language(const LanguageOptions& options, const fs::path& checkpoint) : options_(options) {
   check_texts(options_.data, options_.model);
+  if (checkpoint.empty()) {
+    check_no_translator(options_.model);
+  }
   std::int64_t* const skipped = options_.skip_broken ? &skipped_ : nullptr;
   const std::string corpus = text::read_corpus(options_.data, skipped);
   tokenizer_ = open_tokenizer(options_, checkpoint, corpus);

@@ -12,6 +12,7 @@
 #include "vitrail/models/base/shipped.h"
 #include "vitrail/models/formats/weights.h"
 #include "vitrail/tensor/random.h"
+#include "vitrail/text/parallel_text.h"
 #include "vitrail/train/run/run_folder.h"
 #include "vitrail/train/study/texts.h"
 
@@ -37,27 +38,6 @@ class IndexSamples final : public data::Samples<IndexBatch> {
  private:
   std::string items_;
 };
-
-// The tokenizer that lies in a folder; nothing if there is none that can be read.
-std::optional<text::Tokenizer> tokenizer_in(const fs::path& folder) {
-  try {
-    return text::load_tokenizer(folder);
-  } catch (const Error&) {
-    return std::nullopt;
-  }
-}
-
-bool have_the_same_tokens(const text::Tokenizer& a, const text::Tokenizer& b) {
-  if (a.kind() != b.kind() || a.vocab_size() != b.vocab_size()) {
-    return false;
-  }
-  for (std::int64_t id = 0; id < a.vocab_size(); ++id) {
-    if (a.has(id) != b.has(id) || (a.has(id) && a.token_of(id) != b.token_of(id))) {
-      return false;
-    }
-  }
-  return true;
-}
 
 }  // namespace
 
@@ -123,6 +103,11 @@ void add_text_batch_options(OptionList& list, TextTaskOptions& options, const st
   list.find("batch_size")->idle_if("beside --batch-tokens", [&options] { return options.batch_tokens.has_value(); });
 }
 
+void check_validation_pairs(const std::string& src, const std::string& tgt) {
+  check(src.empty() ? tgt.empty() : text::are_pairs_named(src, tgt),
+        "--val-src and --val-tgt belong together, unless --val-src is a table of pairs: .tsv, .csv or .jsonl");
+}
+
 void check_texts(const std::string& data, const std::string& model) {
   check(!fs::is_directory(data),
         "'{}' is a folder, but a model of texts such as '{}' learns from a file: images want a model of images", data,
@@ -138,24 +123,30 @@ void check_texts(const std::string& data, const std::string& model) {
         model);
 }
 
+void check_no_translator(const std::string& model) {
+  const std::string source = model_of(model).string();
+  check(!models::names_text_model(source) ||
+            models::open_text_model(source, {.fill = nn::Fill::meta}).net->translator() == nullptr,
+        "'{}' is a translator, which --task translate teaches, from --src and --tgt: this task wants an encoder or a "
+        "language model",
+        model);
+}
+
 text::Tokenizer in_place_of_none(text::Tokenizer given, const std::string& model) {
   const fs::path folder = model_of(model);
   if (!fs::is_directory(folder)) {
     return given;
   }
-  const std::optional<text::Tokenizer> own = tokenizer_in(folder);
-  check(!own || have_the_same_tokens(*own, given),
+  const std::optional<text::Tokenizer> own = text::tokenizer_in(folder);
+  check(!own || text::have_the_same_tokens(*own, given),
         "'{}' has a tokenizer of its own, whose tokens its network has learned: leave out --tokenizer", model);
   return given;
 }
 
 text::Tokenizer open_task_tokenizer(const TextTaskOptions& options, const fs::path& checkpoint) {
   check_texts(options.data, options.model);
-  if (const std::string source = model_of(options.model).string();
-      checkpoint.empty() && models::names_text_model(source)) {
-    check(models::open_text_model(source, {.fill = nn::Fill::meta}).net->translator() == nullptr,
-          "'{}' is a translator, which learns from --src and --tgt: this task wants an encoder or a language model",
-          options.model);
+  if (checkpoint.empty()) {
+    check_no_translator(options.model);
   }
   const bool folder = fs::is_directory(options.model);
   const fs::path source = !checkpoint.empty()          ? checkpoint
@@ -165,8 +156,8 @@ text::Tokenizer open_task_tokenizer(const TextTaskOptions& options, const fs::pa
   check(!source.empty() || models::names_text_model(model_of(options.model).string()),
         "there is no model folder '{}', nor a model of texts of this name", options.model);
   check(!source.empty(),
-        "--tokenizer is missing: a new model has none (`vitrail tokenizer train FILE --model wordpiece --output DIR` "
-        "makes one)");
+        "--tokenizer is missing: a new model has none (`vitrail tokenizer train FILE --model wordpiece --vocab-size "
+        "4000 --output DIR` makes one)");
   text::Tokenizer tokenizer = text::load_tokenizer(source);
   return checkpoint.empty() && !options.tokenizer.empty() ? in_place_of_none(std::move(tokenizer), options.model)
                                                           : tokenizer;

@@ -53,9 +53,15 @@ void add_skip_broken_option(OptionList& list, bool& skip_broken);
 /// "2 lines that are not UTF-8 are left out".
 std::string skipped_summary(std::int64_t lines);
 
+/// Throws Error unless the pairs to evaluate on are named by none or both of their files, or by a table that holds
+/// both.
+void check_validation_pairs(const std::string& src, const std::string& tgt);
+
 /// Throws Error if what a task on texts was given is for a task on images: `data`, a folder, or `model`, which is
 /// another kind of model.
 void check_texts(const std::string& data, const std::string& model);
+/// Throws Error if `model` is a translator.
+void check_no_translator(const std::string& model);
 
 /// `given`, the tokenizer of --tokenizer. Throws Error if the folder `model` has another one, by which its network has
 /// learned.

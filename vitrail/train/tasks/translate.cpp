@@ -178,8 +178,8 @@ TranslationTask::TranslationTask(const TranslationOptions& options, const fs::pa
   const SpecialTokens special = special_tokens(generation_);
   const auto threads = kernels::threads();
   training_ = std::make_shared<SentencePairs>(training, tokenizer, pieces_->target, special, longest, threads);
-  check(training_->count() > 0, "'{}' and '{}' have no pair of lines with at most {} tokens: see --max-length",
-        options_.src, options_.tgt, longest);
+  check(training_->count() > 0, "{}: no pair of lines has at most {} tokens: see --max-length",
+        text::shown_pairs(options_.src, options_.tgt), longest);
   training_lines_ = std::ssize(training.source);
   left_out_ = training.left_out + training_lines_ - training_->count();
   text::UnknownTokens unknown(tokenizer);
@@ -214,8 +214,8 @@ void TranslationTask::read_validation(std::int64_t* skipped, std::int64_t longes
   judged_left_out_ = std::ssize(sources) - std::ssize(validation_.source);
   evaluated_ = std::make_shared<SentencePairs>(validation_, tokenizer, pieces_->target, special_tokens(generation_),
                                                longest, threads);
-  check(evaluated_->count() > 0, "'{}' and '{}' have no pair of lines with at most {} tokens to evaluate on",
-        options_.val_src, options_.val_tgt, longest);
+  check(evaluated_->count() > 0, "{}: no pair of lines to evaluate on has at most {} tokens",
+        text::shown_pairs(options_.val_src, options_.val_tgt), longest);
 }
 
 std::optional<Drawn> TranslationTask::next() {
@@ -349,9 +349,13 @@ void TranslationOptions::describe(OptionList& list) {
                                                : "";
   };
   list.group("data");
-  list.add("src", src, "FILE", "Texts to translate: a UTF-8 file, a sentence a line").path();
+  list.add("src", src, "FILE",
+           "Texts to translate: a UTF-8 file, a sentence a line; or a table of pairs, a .tsv, .csv or .jsonl, without "
+           "--tgt")
+      .argument("DATA")
+      .path();
   list.add("tgt", tgt, "FILE", "Their translations, line by line").path();
-  list.add("val_src", val_src, "FILE", "Texts to evaluate on").path();
+  list.add("val_src", val_src, "FILE", "Texts, or a table of pairs, to evaluate on").path();
   list.add("val_tgt", val_tgt, "FILE", "Their translations").path();
   list.add("tokenizer", tokenizer, "PATH",
            "A sentencepiece .model or .spm file, or a folder of Marian's (default: that of the model's folder, or a "
@@ -393,8 +397,9 @@ void TranslationOptions::describe(OptionList& list) {
 
 void TranslationOptions::validate() const {
   TaskOptions::validate();
-  check(!src.empty() && !tgt.empty(), "translate wants --src and --tgt: a text and its translation, line by line");
-  check(val_src.empty() == val_tgt.empty(), "--val-src and --val-tgt belong together");
+  check(text::are_pairs_named(src, tgt), "translate wants --src and --tgt, a text and its translation {}",
+        text::pairs_or_table);
+  check_validation_pairs(val_src, val_tgt);
 }
 
 std::unique_ptr<Task> TranslationOptions::make(const fs::path& checkpoint) const {
