@@ -90,6 +90,14 @@ TEST(LearningToTranslate, TranslatesAndIsSavedAsAMarianModel) {
   EXPECT_EQ(config["decoder_start_token_id"], 27);
   EXPECT_EQ(config["pad_token_id"], 27);
   EXPECT_EQ(config["eos_token_id"], 0);
+  for (const char* kept : {"best", "last"}) {  // CTranslate2 begins translations with zeros instead
+    const Tensor embedding =
+        io::Safetensors::open(result.folder / kept / "model.safetensors").get("model.shared.weight");
+    EXPECT_EQ(embedding.select(0, 27).contiguous().values(),
+              std::vector<float>(static_cast<std::size_t>(embedding.size(1))))
+        << kept;
+    EXPECT_NE(embedding.select(0, 26).contiguous().values()[0], 0);
+  }
   const std::vector<std::string> lines = {"drei eins acht", "", "zwei drei"};
   const auto translated = generate::translate(models::translator_of(model), text::load_tokenizer(best),
                                               generate::read_generation_config(best), lines);

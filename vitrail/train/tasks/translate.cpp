@@ -14,6 +14,7 @@
 #include "vitrail/io/json.h"
 #include "vitrail/io/wording.h"
 #include "vitrail/kernels/cpu.h"
+#include "vitrail/models/text/encoder_decoder.h"
 #include "vitrail/models/text/text_model.h"
 #include "vitrail/text/parallel_text.h"
 #include "vitrail/text/tokenizer.h"
@@ -124,6 +125,26 @@ generate::GenerationConfig generation_of(const models::TextModel& model, std::in
   return config;
 }
 
+bool is_zero(const Tensor& row) {
+  return std::ranges::all_of(row.span<float>(), [](float value) { return value == 0; });
+}
+
+// The rows of padding in the embeddings with which a translation begins, if it begins with padding.
+std::vector<Tensor> rows_of_padding(const models::TextModel& model, const generate::GenerationConfig& config) {
+  std::vector<Tensor> rows;
+  const auto* const network = dynamic_cast<const models::EncoderDecoderNetwork*>(model.net.get());
+  if (network == nullptr || !config.pad_token_id || config.decoder_start_token_id != config.pad_token_id) {
+    return rows;
+  }
+  const std::vector<std::string> names = network->vocabulary_weights();
+  for (const nn::Parameter& parameter : network->parameters.all()) {
+    if (std::ranges::find(names, parameter.name) != names.end() && parameter.value.rank() == 2) {
+      rows.push_back(parameter.value.select(0, *config.pad_token_id));
+    }
+  }
+  return rows;
+}
+
 class TranslationTask final : public Task {
  public:
   TranslationTask(const TranslationOptions& options, const fs::path& checkpoint);
@@ -139,6 +160,7 @@ class TranslationTask final : public Task {
   std::vector<FigureKind> figures() const override;
   Figures evaluate(const Work& work) override;
   std::string loss_axis() const override { return "cross-entropy of the next token"; }
+  void updated(std::int64_t /*step*/) override { keep_padding_zero(); }
   void save(const fs::path& folder) const override;
   std::vector<std::string> draw(const fs::path& run) const override;
   std::string name() const override { return model_.name; }
@@ -147,6 +169,16 @@ class TranslationTask final : public Task {
 
  private:
   void read_validation(std::int64_t* skipped, std::int64_t longest);
+  // Marian's translations begin with an embedding of zeros, which CTranslate2 takes for granted; transformers has it as
+  // that of padding. A head that is tied to the embedding would have it learn.
+  void keep_padding_zero() const {
+    if (begins_with_zeros_) {
+      for (const Tensor& row : rows_of_padding(model_, generation_)) {
+        row.fill(0);
+        row.touch();
+      }
+    }
+  }
 
   const TranslationOptions options_;
   text::ParallelText validation_;  // empty: none
@@ -158,6 +190,7 @@ class TranslationTask final : public Task {
   std::optional<Pieces> pieces_;
   models::TextModel model_;
   generate::GenerationConfig generation_;  // greedy
+  bool begins_with_zeros_ = false;
   std::shared_ptr<const SentencePairs> training_;
   std::shared_ptr<const SentencePairs> evaluated_;  // null: none
   std::unique_ptr<data::Prefetch<PairBatch>> batches_;
@@ -176,6 +209,9 @@ TranslationTask::TranslationTask(const TranslationOptions& options, const fs::pa
   const std::int64_t longest = std::min(options_.max_length, body.max_positions());
   generation_ = generation_of(model_, longest);
   const SpecialTokens special = special_tokens(generation_);
+  begins_with_zeros_ = (checkpoint.empty() && !fs::is_directory(model_of(options_.model))) ||
+                       std::ranges::all_of(rows_of_padding(model_, generation_), is_zero);
+  keep_padding_zero();
   const auto threads = kernels::threads();
   training_ = std::make_shared<SentencePairs>(training, tokenizer, pieces_->target, special, longest, threads);
   check(training_->count() > 0, "{}: no pair of lines has at most {} tokens: see --max-length",
@@ -259,6 +295,7 @@ Figures TranslationTask::evaluate(const Work& work) {
 }
 
 void TranslationTask::save(const fs::path& folder) const {
+  keep_padding_zero();  // in the average of the weights too
   io::replace_folder(folder, [&](const fs::path& temporary) {
     models::write_text_model(model_, temporary);
     pieces_->source.save(temporary);
