@@ -98,24 +98,27 @@ void read_pair_objects(std::string_view text, const std::string& file, ParallelT
   }
 }
 
-ParallelText read_table_of_pairs(const std::string& file, std::int64_t* skipped) {
-  const std::string text = read_corpus(file, skipped);
-  const std::string ending = io::lower_case(std::filesystem::path(file).extension().native());
-  ParallelText result;
-  if (ending == ".jsonl") {
-    read_pair_objects(text, file, result);
-  } else {
-    read_rows(rows_of_texts(text, ending, file), ending == ".csv", file, result);
-  }
-  check(!result.source.empty(), "'{}' has no pair of texts that are not empty", file);
-  return result;
+std::string ending_of(const std::string& file) {
+  return io::lower_case(std::filesystem::path(file).extension().native());
 }
 
 }  // namespace
 
 bool is_table_of_pairs(const std::string& file) {
-  const std::string ending = io::lower_case(std::filesystem::path(file).extension().native());
+  const std::string ending = ending_of(file);
   return ending == ".tsv" || ending == ".csv" || ending == ".jsonl";
+}
+
+ParallelText parse_pairs(std::string_view content, std::string_view ending, const std::string& source) {
+  check_corpus(content, source);
+  ParallelText result;
+  if (ending == ".jsonl") {
+    read_pair_objects(content, source, result);
+  } else {
+    read_rows(rows_of_texts(content, ending, source), ending == ".csv", source, result);
+  }
+  check(!result.source.empty(), "'{}' has no pair of texts that are not empty", source);
+  return result;
 }
 
 bool are_pairs_named(const std::string& source, const std::string& target) {
@@ -135,7 +138,7 @@ void check_equal_lines(const std::string& source, std::size_t source_lines, cons
 
 ParallelText read_parallel_text(const std::string& source, const std::string& target, std::int64_t* skipped) {
   if (target.empty()) {
-    return read_table_of_pairs(source, skipped);
+    return parse_pairs(read_corpus(source, skipped), ending_of(source), source);
   }
   std::vector<std::string> sources = lines_of_file(source);
   std::vector<std::string> targets = lines_of_file(target);

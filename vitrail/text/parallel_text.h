@@ -33,6 +33,8 @@ std::string shown_pairs(const std::string& source, const std::string& target);
 /// UTF-8 (with line and column), if two have not equally many lines, or if a line of a table has no pair. With
 /// `skipped`, pairs with a line that is not UTF-8 are left out and counted there instead.
 ParallelText read_parallel_text(const std::string& source, const std::string& target, std::int64_t* skipped = nullptr);
+/// The same of the content of a table whose name ends so (".tsv"); errors call it `source`.
+ParallelText parse_pairs(std::string_view content, std::string_view ending, const std::string& source);
 /// Throws Error, naming both files, their numbers of lines and the first line that has no counterpart, unless they have
 /// equally many.
 void check_equal_lines(const std::string& source, std::size_t source_lines, const std::string& target,
