@@ -39,13 +39,17 @@ void list_models(const std::string& pattern, bool names_only, bool as_json) {
   const std::string wide = widened(pattern);
   ListJson list = ListJson::array();
   bool any = false;
-  for (const models::Architecture& architecture : models::architectures()) {
-    if (!matches(architecture.name, wide)) {
-      continue;
+  // Whether a model is to be described; prints its name where that is all.
+  const auto is_described = [&](const std::string& name) {
+    const bool wanted = matches(name, wide);
+    any = any || wanted;
+    if (wanted && names_only) {
+      fmt::print("{}\n", name);
     }
-    any = true;
-    if (names_only) {
-      fmt::print("{}\n", architecture.name);
+    return wanted && !names_only;
+  };
+  for (const models::Architecture& architecture : models::architectures()) {
+    if (!is_described(architecture.name)) {
       continue;
     }
     const models::Model model = models::describe_model(architecture.name);
@@ -63,12 +67,7 @@ void list_models(const std::string& pattern, bool names_only, bool as_json) {
     }
   }
   for (const std::string& name : models::text_models()) {
-    if (!matches(name, wide)) {
-      continue;
-    }
-    any = true;
-    if (names_only) {
-      fmt::print("{}\n", name);
+    if (!is_described(name)) {
       continue;
     }
     const models::TextModel model = models::create_text_model(name, {.fill = nn::Fill::meta});
@@ -83,12 +82,7 @@ void list_models(const std::string& pattern, bool names_only, bool as_json) {
     }
   }
   for (const std::string& name : models::detector_names()) {
-    if (!matches(name, wide)) {
-      continue;
-    }
-    any = true;
-    if (names_only) {
-      fmt::print("{}\n", name);
+    if (!is_described(name)) {
       continue;
     }
     const models::Detector model = models::create_detector(name, {.fill = nn::Fill::meta});

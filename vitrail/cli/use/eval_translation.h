@@ -5,17 +5,10 @@
 #include <cstdint>
 #include <optional>
 #include <string>
-#include <string_view>
 
 #include "vitrail/cli/flags.h"
 
 namespace vitrail::cli {
-
-/// What is said where a translator is to be evaluated on something else.
-inline constexpr std::string_view translator_wants =
-    "a translator is evaluated on --src and --tgt, a text and its translation line by line, or a table of both: .tsv, "
-    ".csv "
-    "or .jsonl";
 
 /// The flags that say what a translator is evaluated on.
 struct TranslationFlags {

@@ -25,6 +25,7 @@
 #include "vitrail/cli/use/generate_flags.h"
 #include "vitrail/io/file.h"
 #include "vitrail/io/wording.h"
+#include "vitrail/models/quantize.h"
 #include "vitrail/models/text/text_model.h"
 #include "vitrail/text/corpus.h"
 #include "vitrail/text/parts/decoders.h"
@@ -165,10 +166,7 @@ class Generator {
     if (std::exchange(said_memory_, true)) {
       return;
     }
-    std::size_t weights = 0;
-    for (const nn::Parameter& parameter : model_.net->parameters.all()) {
-      weights += parameter.value.bytes();
-    }
+    const auto weights = static_cast<std::size_t>(models::parameter_bytes(*model_.net));
     const std::int64_t tokens = std::min(prompt + config.most_new_tokens(prompt), body_.max_positions());
     const std::int64_t texts = std::max(config.num_beams, config.num_return_sequences) * prompts;
     const std::size_t cache =
