@@ -16,6 +16,7 @@ namespace {
 namespace fs = std::filesystem;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
+using ::testing::Not;
 using ::testing::StartsWith;
 
 // Scenes, and a network that has read their questions for a moment.
@@ -46,6 +47,27 @@ class Ask : public ::testing::Test {
   static inline TemporaryFolder* folder_ = nullptr;
   static inline Outcome trained_;
 };
+
+// Someone's own questions have words and answers that the network has never read.
+TEST_F(Ask, LearnsFurtherWordsAndAnswers) {
+  io::write_atomically(path("own.csv"),
+                       "path,question,answer\ntest/images/000100.png,is this my holiday?,certainly\n"
+                       "test/images/000101.png,is this my sky?,yes\n");
+  const std::string own =
+      "train --task vqa " + path("own.csv") + " --val-split '' --threads 1 --output " + path("runs");
+  const Outcome trained = vitrail(own + " --model " + run() + " --experiment own --epochs 1 -b 2");
+  EXPECT_EQ(trained.status, 0) << trained.err;
+  EXPECT_THAT(trained.out, HasSubstr("3 words and 1 answer are new to"));  // this, my, holiday
+  EXPECT_THAT(trained.out, Not(HasSubstr("left out")));
+  const Outcome answered = vitrail("ask " + path("runs/own") + " " + image() + " 'is this my holiday?'");
+  EXPECT_EQ(answered.status, 0) << answered.err;
+  EXPECT_EQ(vitrail("train --resume " + path("runs/own") + " --epochs 2").status, 0);
+  const Outcome few = vitrail(own + " --model " + run() + " --experiment few --epochs 1 -b 2 --most-answers 1");
+  EXPECT_THAT(few.out, HasSubstr("3 words and 1 answer are new to"));
+  // What it knows already is not new.
+  const Outcome again = vitrail(own + " --model " + path("runs/own") + " --experiment again --epochs 1 -b 2");
+  EXPECT_THAT(again.out, Not(HasSubstr("new to")));
+}
 
 TEST_F(Ask, TrainsOnVqaAndGoesOn) {
   EXPECT_EQ(trained_.status, 0) << trained_.err;
@@ -171,6 +193,11 @@ TEST_F(Ask, SaysWhatDoesNotFit) {
               HasSubstr("not yet what"));
   EXPECT_THAT(error("eval " + blip("blip_caption") + " " + path("train")),
               HasSubstr("scored by 'vitrail eval-captions'"));
+  EXPECT_THAT(error("train --task caption " + path("train") + " --model " + blip("blip_caption")),
+              HasSubstr("is a Blip, which is not trained here: `vitrail caption` writes captions with it"));
+  EXPECT_THAT(error("train --task vqa " + path("train") + " --model " + blip("blip_vqa")),
+              HasSubstr("is a Blip, which is not trained here: `vitrail ask` answers questions with it"));
+  EXPECT_THAT(vitrail("eval " + blip("blip_vqa") + " " + path("test")).out, HasSubstr("loss –"));
   EXPECT_THAT(error("predict " + blip("blip_vqa") + " " + image()), HasSubstr("`vitrail ask` takes it"));
   EXPECT_THAT(error("predict " + run() + " " + image()), HasSubstr("`vitrail ask` takes it"));
   EXPECT_THAT(error("train --task vqa " + path("train/images") + " --val-split ''"),

@@ -67,9 +67,11 @@ TEST_F(Commands, TrainStopsInGoodOrderAndResumes) {
 }
 
 TEST_F(Commands, TrainSaysHowToDoWithoutValidation) {
-  const Outcome outcome = vitrail("train " + path("data/train") + " --output " + path("runs") + " -b 8");
+  const Outcome outcome =
+      vitrail("train " + path("data/train") + " --val-split mine --output " + path("runs") + " -b 8");
   EXPECT_EQ(outcome.status, 1);
   EXPECT_THAT(outcome.err, HasSubstr("--val-split ''"));
+  EXPECT_THAT(outcome.err, HasSubstr("hold images out by --val-share"));
 }
 
 TEST_F(Commands, WithoutBf16TheProgramSaysSoAndRunsInF32) {

@@ -37,8 +37,7 @@ TEST_F(InfoData, CountsTheImagesOfClassesByPart) {
   EXPECT_THAT(tasks_of(data), ElementsAre("classify"));
   const Json& kind = data.at("kinds")[0];
   EXPECT_EQ(kind.at("command"), "vitrail train " + path("data"));
-  EXPECT_EQ(told(path("data/train")).at("kinds")[0].at("command"),
-            "vitrail train " + path("data/train") + " --val-split ''");
+  EXPECT_EQ(told(path("data/train")).at("kinds")[0].at("command"), "vitrail train " + path("data/train"));
   ASSERT_EQ(kind.at("parts").size(), 2U);
   EXPECT_EQ(kind.at("parts")[0], Json::parse(R"({"part": "train", "images": 32, "classes": ["blue", "red"]})"));
   EXPECT_EQ(kind.at("parts")[1].at("part"), "validation");

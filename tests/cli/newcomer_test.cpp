@@ -28,10 +28,10 @@ TEST_F(Newcomer, TrainsOnATableWithoutParts) {
   }
   std::ofstream(path("table.csv")) << rows;
   const std::string train = "train " + path("table.csv") + small();
-  const Outcome refused = vitrail(train + run_flags(path("runs"), "refused"));
-  EXPECT_EQ(refused.status, 1);
-  EXPECT_THAT(refused.err, HasSubstr("no column 'split' says which rows it has; name another folder with --val-dir, or "
-                                     "train without evaluation by --val-split ''"));
+  const Outcome held = vitrail(train + run_flags(path("runs"), "held"));
+  EXPECT_EQ(held.status, 0) << held.err;
+  EXPECT_THAT(held.out, HasSubstr("8 training and 1 validation image"));
+  EXPECT_THAT(held.out, HasSubstr("a share of 0.1 of the images is held out, drawn by chance (--val-share)"));
   const Outcome all = vitrail(train + " --val-split ''" + run_flags(path("runs"), "all"));
   EXPECT_EQ(all.status, 0) << all.err;
   EXPECT_THAT(all.out, HasSubstr("9 training and 0 validation images"));

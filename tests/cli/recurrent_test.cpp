@@ -122,7 +122,7 @@ TEST(Captions, AreLearnedWrittenAndEvaluated) {
   EXPECT_THAT(told.out, HasSubstr("gru, 1 layer of width 24"));
   EXPECT_THAT(vitrail("info " + path("runs/letters") + " --json").out, HasSubstr("\"architecture\": \"gru_rows\""));
   EXPECT_THAT(vitrail("attention " + path("runs/letters") + " " + path("data/validation/green/2.png")).err,
-              HasSubstr("gru_rows has no attention to show"));
+              HasSubstr("gru_rows, has no attention to show: `vitrail caption --attention` shows where"));
 }
 
 TEST(Captions, ShowTheAttentionOfTheirImageModel) {

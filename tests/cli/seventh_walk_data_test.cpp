@@ -198,9 +198,10 @@ TEST_F(SeventhWalkData, SaysWhichTextModelsTakeNoArguments) {
 }
 
 TEST_F(SeventhWalkData, IsToldHowToDoWithoutEvaluation) {
-  refuses("train " + path("scenes") + " --output " + path("runs") + captioner().substr(0, captioner().find(" --val")),
-          "there is no part 'validation' of it; name another folder with --val-dir, or train without evaluation by "
-          "--val-split ''");
+  write("two.csv", "path,caption,split\nscenes/images/000000.png,a bird,train\nscenes/images/000001.png,a bird,mine\n");
+  refuses("train " + path("two.csv") + " --output " + path("runs") + captioner().substr(0, captioner().find(" --val")),
+          "there is no part 'validation', only train, mine; name another folder with --val-dir, hold images out by "
+          "--val-share, or train without evaluation by --val-split ''");
 }
 
 TEST_F(SeventhWalkData, IsToldWhatElseTheDataAreFor) {

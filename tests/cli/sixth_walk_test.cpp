@@ -149,7 +149,7 @@ TEST_F(SixthWalk, IsToldWhatANetworkForQuestionsKeeps) {
   ASSERT_EQ(trained.status, 0) << trained.err;
   const std::string more =
       "train " + path("vqa") + " --task vqa --model " + path("runs/vqa") + " --output " + path("runs");
-  for (const char* flag : {"--model-kwargs dim=8", "--img-size 32", "--most-answers 3", "--attn-norm sigmoid"}) {
+  for (const char* flag : {"--model-kwargs dim=8", "--img-size 32", "--attn-norm sigmoid"}) {
     refuses(more + " " + flag, "has no effect with a folder as --model", 2);
   }
   refuses("eval " + path("runs/vqa") + " " + path("vqa"), "split into parts (train, validation): choose one");

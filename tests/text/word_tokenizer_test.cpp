@@ -35,5 +35,18 @@ TEST(WordTokenizer, KeepsTheMostFrequentAndIsReadAgain) {
   EXPECT_THAT(unknown_words(again, "b c a"), ElementsAre("c"));
 }
 
+TEST(WordTokenizer, GrowsByTheWordsThatItDoesNotKnow) {
+  const Tokenizer words = word_tokenizer(std::vector<std::string>{"is it red?", "is it"});
+  const Tokenizer grown = word_tokenizer(std::vector<std::string>{"Is the fox Red, the fox?"}, 0, &words);
+  EXPECT_EQ(grown.vocab_size(), words.vocab_size() + 3);
+  for (std::int64_t id = 0; id < words.vocab_size(); ++id) {
+    EXPECT_EQ(grown.token_of(id), words.token_of(id));
+  }
+  EXPECT_TRUE(unknown_words(grown, "is the fox red, it?").empty());
+  EXPECT_TRUE(have_the_same_tokens(word_tokenizer(std::vector<std::string>{"red is"}, 0, &words), words));
+  const Tokenizer characters = char_tokenizer("abc");
+  EXPECT_THROW(word_tokenizer(std::vector<std::string>{"a"}, 0, &characters), Error);
+}
+
 }  // namespace
 }  // namespace vitrail::text

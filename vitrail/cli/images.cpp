@@ -4,10 +4,13 @@
 #include <filesystem>
 #include <iostream>
 #include <iterator>
+#include <map>
 #include <set>
+#include <string>
 
 #include <CLI/CLI.hpp>
 #include <fmt/core.h>
+#include <fmt/format.h>
 
 #include "vitrail/cli/say.h"
 #include "vitrail/data/coco/coco_file.h"
@@ -19,6 +22,7 @@
 #include "vitrail/io/wording.h"
 #include "vitrail/tensor/error.h"
 #include "vitrail/train/run/progress.h"
+#include "vitrail/train/run/run_folder.h"
 
 namespace vitrail::cli {
 
@@ -26,6 +30,19 @@ namespace fs = std::filesystem;
 
 Tensor model_input(const models::Model& model, const io::Image& image) {
   return data::eval_transform(model.pretrained)(image).unsqueeze(0);
+}
+
+void note_learned_data(const ModelFlags& model, const DataFlags& data) {
+  const fs::path config = fs::absolute(model.name_or_folder()).parent_path() / "config.toml";  // of the run
+  if (!data.split.empty() || !io::is_file(config)) {
+    return;
+  }
+  const std::map<std::string, std::string> facts = train::read_facts(config);
+  const auto source = facts.find("held_out_of");
+  if (source != facts.end() && source->second == data::absolute_source(data.data)) {
+    say_note(fmt::format("the model has learnt these, all but a share of {} that its run held out",
+                         facts.at("held_out")));
+  }
 }
 
 std::unique_ptr<data::Dataset> open_images(const DataFlags& flags, const models::Model& model, bool or_own_classes) {

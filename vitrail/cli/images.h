@@ -32,6 +32,9 @@ namespace vitrail::cli {
 /// The model's input for one image: [1, C, H, W], by the model's evaluation transform.
 Tensor model_input(const models::Model& model, const io::Image& image);
 
+/// A line on stderr that says so if the data are those of the model's run, which held a share of them out: the model
+/// has learnt the others.
+void note_learned_data(const ModelFlags& model, const DataFlags& data);
 /// Opens a data set, or a part of it, with the classes in the model's order, or, if `or_own_classes`, with its own
 /// where the model does not know all of them. Lines on stderr say what of it is passed over, and what else may not be
 /// expected (data::notes_of()).

@@ -229,12 +229,21 @@ Tokenizer char_tokenizer(std::string_view corpus) {
   return from_document(document, "the tokenizer of characters");
 }
 
-Tokenizer word_tokenizer(std::span<const std::string> texts, std::int64_t most) {
+Tokenizer word_tokenizer(std::span<const std::string> texts, std::int64_t most, const Tokenizer* grown) {
   const std::vector<std::string> specials = {"[PAD]", "[UNK]", "[CLS]", "[SEP]"};
   json vocab = json::object();
   for (const std::string& special : specials) {
     vocab[special] = vocab.size();
   }
+  if (grown != nullptr) {
+    for (std::int64_t id = 0; id < grown->vocab_size(); ++id) {
+      const bool fits = grown->has(id) && (id >= std::ssize(specials) ? !vocab.contains(grown->token_of(id))
+                                                                      : grown->token_of(id) == specials[id]);
+      check(fits && grown->kind() == "WordLevel", "the tokenizer is not one of words, to which others could be added");
+      vocab[grown->token_of(id)] = id;
+    }
+  }
+  const auto known = std::ssize(vocab);
   const auto document_of = [&] {
     json document = empty_document({{"type", "WordLevel"}, {"vocab", vocab}, {"unk_token", "[UNK]"}});
     for (const std::string& special : specials) {
@@ -245,7 +254,7 @@ Tokenizer word_tokenizer(std::span<const std::string> texts, std::int64_t most) 
     document["post_processor"] = bert_template(vocab);
     return document;
   };
-  // The words are where this tokenizer, which knows none yet, finds tokens.
+  // The words are where this tokenizer, which does not know them yet, finds tokens.
   const Tokenizer cuts = from_document(document_of(), "the tokenizer of words");
   std::map<std::string, std::int64_t> counts;
   for (const std::string& text : texts) {
@@ -258,7 +267,7 @@ Tokenizer word_tokenizer(std::span<const std::string> texts, std::int64_t most) 
   std::vector<std::pair<std::string, std::int64_t>> words(counts.begin(), counts.end());
   std::ranges::stable_sort(words, std::greater{}, &std::pair<std::string, std::int64_t>::second);
   for (const auto& [word, count] : words) {
-    if (most > 0 && std::ssize(vocab) >= most + std::ssize(specials)) {
+    if (most > 0 && std::ssize(vocab) >= most + known) {
       break;
     }
     vocab.emplace(word, vocab.size());

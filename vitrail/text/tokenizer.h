@@ -88,8 +88,9 @@ Tokenizer char_tokenizer(std::string_view corpus);
 
 /// A token for each word of `texts` in lower case, and for each sign of punctuation, the most frequent first, behind
 /// `[PAD]` (0), `[UNK]`, `[CLS]` and `[SEP]`, which stand around a text as BERT has them. `most` is the greatest number
-/// of words; 0: all.
-Tokenizer word_tokenizer(std::span<const std::string> texts, std::int64_t most = 0);
+/// of words; 0: all. With `grown`, a tokenizer that this function made, its words keep their ids, and those that it
+/// does not know come behind them. Throws Error if `grown` is of another kind.
+Tokenizer word_tokenizer(std::span<const std::string> texts, std::int64_t most = 0, const Tokenizer* grown = nullptr);
 
 /// A translator's tokenizer of Marian's kind, of one sentencepiece `.model` or `.spm` file for both languages: `</s>`
 /// has the id 0 and ends a text, `<unk>` is 1, the file's pieces follow in order, and `<pad>` is the last. It is saved

@@ -80,6 +80,17 @@ void add_data_options(OptionList& list, ImageTaskOptions& o) {
   list.add("skip_broken", o.skip_broken, "", "Leave broken images out and count them");
 }
 
+void add_val_share_option(OptionList& list, ImageTaskOptions& o) {
+  list.add("val_share", o.val_share, "SHARE",
+           fmt::format("Share of the training images, of each class where they have any, to hold out and evaluate on "
+                       "(default: {}, if --data-dir has no other part than that for training)",
+                       usual_held_share))
+      .positive()
+      .below_one()
+      .settled()
+      .idle_if("beside --val-dir", [&o] { return !o.val_dir.empty(); });
+}
+
 void add_order_options(OptionList& list, ImageTaskOptions& o) {
   list.add("no_shuffle", o.no_shuffle, "", "Train on the sorted files in order").settled();
   list.add("shuffle_block", o.shuffle_block, "N",
@@ -211,7 +222,7 @@ void add_batch_augment_options(OptionList& list, ImageTaskOptions& o) {
 
 void idle_without_images(OptionList& list, const ImageTaskOptions& o) {
   idle_without_evaluation(list, "images to evaluate on (--val-split, --val-dir)",
-                          [&o] { return !o.val_split.empty() || !o.val_dir.empty(); });
+                          [&o] { return !o.val_split.empty() || !o.val_dir.empty() || o.val_share; });
 }
 
 void ImageTaskOptions::validate() const {
@@ -263,7 +274,8 @@ void with_other_ways(const ImageTaskOptions& options, const std::function<void()
     open();
   } catch (const Error& error) {
     fail("{}; name another folder with --val-dir{}", error.what(),
-         options.resume.empty() ? ", or train without evaluation by --val-split ''" : "");  // a run goes on as it began
+         options.resume.empty() ? ", hold images out by --val-share, or train without evaluation by --val-split ''"
+                                : "");  // a run goes on as it began
   }
 }
 
@@ -307,7 +319,7 @@ std::vector<std::string> notes_of_parts(const ImageTaskOptions& o) {
 }
 
 std::vector<std::string> data_summary(const ImageTaskOptions& options, const data::Dataset& training,
-                                      const data::Dataset* validation) {
+                                      const data::Dataset* validation, double held_out) {
   std::vector<std::string> lines = {
       fmt::format("{} training and {}", training.size(),
                   io::counted(validation == nullptr ? 0 : validation->size(), "validation images"))};
@@ -317,6 +329,18 @@ std::vector<std::string> data_summary(const ImageTaskOptions& options, const dat
   }
   if (options.aug_repeats == 0) {
     note_unfilled(lines, "images", training.size(), options.batch_size);
+  }
+  if (held_out > 0) {
+    if (validation == nullptr) {
+      lines.push_back(
+          fmt::format("'{}' has too few images for any to be held out: nothing is evaluated", options.data_dir));
+    } else if (!options.val_share) {
+      lines.push_back(
+          fmt::format("'{}' has no part to evaluate on: a share of {} of the images is held out, drawn by "
+                      "chance (--val-share)",
+                      options.data_dir, held_out));
+    }
+    validation = nullptr;  // which is of the same source
   }
   if (validation != nullptr) {
     const std::vector<std::string> same = notes_of_parts(options);

@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "vitrail/data/dataset.h"
@@ -20,6 +21,8 @@ namespace vitrail::train {
 
 /// The part that is evaluated on unless another one is asked for.
 inline constexpr const char* usual_val_split = "validation";
+/// The share of the training images that is held out where there is no such part.
+inline constexpr double usual_held_share = 0.1;
 
 /// The options that all tasks on images have.
 struct ImageTaskOptions : TaskOptions {
@@ -28,6 +31,8 @@ struct ImageTaskOptions : TaskOptions {
   std::string train_split = "train";
   std::string val_split = usual_val_split;
   std::string val_dir;
+  /// Of what there is to learn from, to evaluate on. Tasks differ in what they do if it is unset.
+  std::optional<double> val_share = std::nullopt;
   bool no_shuffle = false;
   std::int64_t shuffle_block = 0;
   bool skip_broken = false;
@@ -51,7 +56,9 @@ struct ImageTaskOptions : TaskOptions {
 
 /// Each of these functions adds the options of one group, or of a part of it, to a list.
 void add_data_options(OptionList& list, ImageTaskOptions& options);
-/// Adds those of them that say in which order images are learnt from.
+/// Adds --val-share, for tasks that hold images out (run/held_out.h).
+void add_val_share_option(OptionList& list, ImageTaskOptions& options);
+/// Adds those of the options of data that say in which order images are learnt from.
 void add_order_options(OptionList& list, ImageTaskOptions& options);
 void add_model_options(OptionList& list, ImageTaskOptions& options);  ///< these belong to the group of the model
 void add_preparation_options(OptionList& list, data::ImageOverrides& options);
@@ -91,8 +98,9 @@ std::vector<std::pair<std::string, std::string>> image_facts(const models::Model
                                                              const data::Dataset* validation);
 /// A line that says so if images to evaluate on are images to train on; otherwise nothing.
 std::vector<std::string> notes_of_parts(const ImageTaskOptions& options);
-/// Lines about the data: "54 training and 18 validation images", and what of them is not used.
+/// Lines about the data: "54 training and 18 validation images", what of them is not used, and that a share was held
+/// out, if one was.
 std::vector<std::string> data_summary(const ImageTaskOptions& options, const data::Dataset& training,
-                                      const data::Dataset* validation);
+                                      const data::Dataset* validation, double held_out = 0);
 
 }  // namespace vitrail::train

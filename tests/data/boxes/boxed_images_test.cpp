@@ -84,9 +84,26 @@ TEST_F(CocoBoxes, TakeTheClassesOfAModel) {
   opened(some_coco());
   const BoxedImages data = open_boxed_images(folder.path(), {.split = "train", .classes = {"cat", "dog", "bike"}});
   EXPECT_EQ(data.objects[1][0].label, 1);
-  EXPECT_THAT(data.category_ids, ElementsAre(1, 18, 2));
+  EXPECT_THAT(data.category_ids, ElementsAre(19, 18, 2)) << "one that the file does not declare, behind its own";
   EXPECT_EQ(error_of([&] { open_boxed_images(folder.path(), {.split = "", .classes = {"dog"}}); }),
             folder.path().string() + ": the class 'bike' is none of those expected: dog");
+}
+
+// pycocotools counts boxes as the file has them.
+TEST_F(CocoBoxes, AreJudgedAsTheyAreWritten) {
+  const BoxedImages data = opened(some_coco());
+  ASSERT_EQ(data.judged(1).size(), 3);
+  EXPECT_EQ(data.judged(1)[1].box.x1, 50);
+  EXPECT_EQ(data.judged(1)[1].area, 400);
+  EXPECT_TRUE(data.judged(1)[2].box.empty());
+  EXPECT_TRUE(data.as_written.contains(1) && !data.as_written.contains(0)) << "the boxes of the first lie inside";
+  EXPECT_EQ(&data.judged(0), &data.objects[0]);
+  const BoxedImages part = part_of(data, {1});
+  EXPECT_THAT(part.ids, ElementsAre(3));
+  EXPECT_EQ(part.judged(0).size(), 3);
+  EXPECT_EQ(part.objects[0].size(), 2);
+  EXPECT_EQ(part.images->name(0), data.images->name(1));
+  EXPECT_EQ(part.classes, data.classes);
 }
 
 TEST_F(CocoBoxes, SayWhatIsWrong) {

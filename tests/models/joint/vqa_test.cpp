@@ -20,6 +20,7 @@ namespace {
 
 using test::error_of;
 using test::expect_close;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 const std::vector<std::string> few_answers = {"yes", "no", "red", "2"};
@@ -190,6 +191,25 @@ TEST(VqaSmall, TracesWhereItLooks) {
     ASSERT_TRUE(gradient.defined()) << name;
     EXPECT_GT(ops::sum(ops::power(gradient, 2)).item(), 0) << name;
   }
+}
+
+// A network with more words and answers gives what it knew the logits that they had.
+TEST_P(VqaKinds, GrowsByWordsAndAnswers) {
+  const VqaModel model = small_vqa(GetParam());
+  const test::TemporaryFolder folder;
+  write_vqa(model, folder.path());
+  const VqaModel grown = load_grown_vqa(folder.path(), 23, {"lilac", "17"}, 0, {.seed = 8});
+  EXPECT_THAT(grown.answers, ElementsAre("yes", "no", "red", "2", "lilac", "17"));
+  EXPECT_EQ(grown.net->config().vocab_size, 23);
+  nn::Pass pass;
+  VqaInput input = two_images();
+  const Tensor before = model.net->forward(input, pass);
+  const Tensor logits = grown.net->forward(input, pass);
+  ASSERT_EQ(logits.shape(), (Shape{4, 6}));
+  expect_close(ops::narrow(logits, 1, 0, 4).contiguous(), before, 1e-6);
+  input.questions.ids.data<std::int64_t>()[1] = 22;
+  EXPECT_NO_THROW(grown.net->forward(input, pass));
+  EXPECT_THAT(error_of([&] { load_grown_vqa(folder.path(), 19, {}); }), HasSubstr("a vocabulary of 19 tokens"));
 }
 
 TEST(Vqa, HasFormsOfEqualSize) {

@@ -316,7 +316,12 @@ void add_attention(CLI::App& app) {
     check_usage(!flags->threshold && flags->masks.empty(), "--threshold and --masks belong to --method dino");
     if (flags->model.kind() ==
         models::ModelKind::captioner) {  // the words come of a recurrent network: what attends is the image model
-      Report(*flags, open_captioner(flags->model)->image_model, query).write();
+      const auto captioner = open_captioner(flags->model);
+      check(captioner->image_model.net->has_attention(),
+            "the image model of '{}', {}, has no attention to show: `vitrail caption --attention` shows where the "
+            "decoder looked for each word",
+            flags->model.model, captioner->image_model.architecture);
+      Report(*flags, captioner->image_model, query).write();
       return;
     }
     const models::Model model = flags->model.open_for_images();

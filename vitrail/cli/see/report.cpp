@@ -170,6 +170,7 @@ class Page {
 
 void report(const ReportFlags& flags) {
   check_beside_data(flags.output, flags.data.data);
+  note_learned_data(flags.model, flags.data);
   models::Model model = flags.model.open_classifier();
   const auto dataset = open_images(flags.data, model);
   Page page(flags, std::move(model), *dataset);

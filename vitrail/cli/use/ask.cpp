@@ -2,6 +2,7 @@
 #include "vitrail/cli/use/ask.h"
 
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
 #include <memory>
 #include <utility>
@@ -265,7 +266,10 @@ Json to_json(const train::TargetCount& count) {
 }
 
 Json to_json(const train::AnswerEvaluation& e, const std::vector<train::OnTarget>& maps) {
-  Json json = {{"images", e.images}, {"questions", e.count}, {"accuracy", e.accuracy}, {"loss", e.loss}};
+  Json json = {{"images", e.images},
+               {"questions", e.count},
+               {"accuracy", e.accuracy},
+               {"loss", std::isnan(e.loss) ? Json() : Json(e.loss)}};
   if (e.official) {
     json["vqa_accuracy"] = *e.official;
   }

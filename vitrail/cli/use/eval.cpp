@@ -315,6 +315,7 @@ void add_eval(CLI::App& app) {
     if (!flags->output.empty()) {
       check_beside_data(flags->output, flags->data.data);
     }
+    note_learned_data(flags->model, flags->data);
     const bool captions = flags->model.kind() == models::ModelKind::captioner;
     check_usage(!flags->language.given() && (captions || !pairs.num_beams) && !pairs.batch_tokens,
                 "'{}' is no model of texts: it takes no flags of language models, nor {}--batch-tokens",

@@ -11,6 +11,7 @@
 #include <fmt/ranges.h>
 
 #include "vitrail/data/boxes/listings.h"
+#include "vitrail/data/dataset_part.h"
 #include "vitrail/data/scenes/source.h"
 #include "vitrail/data/sources/sources.h"
 #include "vitrail/io/file.h"
@@ -242,6 +243,27 @@ std::int64_t BoxedImages::count() const {
   });
 }
 
+const std::vector<BoxedObject>& BoxedImages::judged(std::int64_t index) const {
+  const auto written = as_written.find(index);
+  return written == as_written.end() ? objects.at(static_cast<std::size_t>(index)) : written->second;
+}
+
+BoxedImages part_of(const BoxedImages& whole, std::vector<std::int64_t> indices) {
+  BoxedImages result = whole;
+  result.objects.clear();
+  result.ids.clear();
+  result.as_written.clear();
+  for (const std::int64_t index : indices) {
+    if (const auto written = whole.as_written.find(index); written != whole.as_written.end()) {
+      result.as_written.emplace(std::ssize(result.ids), written->second);
+    }
+    result.objects.push_back(whole.objects.at(static_cast<std::size_t>(index)));
+    result.ids.push_back(whole.ids.at(static_cast<std::size_t>(index)));
+  }
+  result.images = std::make_shared<DatasetPart>(whole.images, std::move(indices));
+  return result;
+}
+
 BoxedImages open_boxed_images(const fs::path& source, const BoxedOptions& options) {
   BoxListing listing = list_boxes(source, options.split, options.skip_broken);
   check(!listing.images.empty(), "{}: there are no images", source.string());
@@ -260,12 +282,13 @@ BoxedImages open_boxed_images(const fs::path& source, const BoxedOptions& option
   }
   const std::vector<std::int64_t> class_of = classes_of(listing, result.classes, source.string());
   if (!options.classes.empty()) {
-    result.category_ids.resize(result.classes.size());
-    std::iota(result.category_ids.begin(), result.category_ids.end(), std::int64_t{1});
-    for (std::size_t i = 0; i < class_of.size(); ++i) {
-      if (class_of[i] < std::ssize(result.classes)) {
-        result.category_ids[static_cast<std::size_t>(class_of[i])] = listing.category_ids[i];
-      }
+    // Classes that the file does not declare get ids behind its own.
+    std::int64_t next = listing.category_ids.empty() ? 1 : std::ranges::max(listing.category_ids) + 1;
+    for (const std::string& name : result.classes) {
+      const auto declared = std::ranges::find(listing.categories, name) - listing.categories.begin();
+      result.category_ids.push_back(declared < std::ssize(listing.categories)
+                                        ? listing.category_ids[static_cast<std::size_t>(declared)]
+                                        : next++);
     }
   }
   std::vector<std::string> empty;  // images with boxes of no area
@@ -273,16 +296,22 @@ BoxedImages open_boxed_images(const fs::path& source, const BoxedOptions& option
   std::int64_t background = 0;
   for (const ListedImage& image : listing.images) {
     std::vector<BoxedObject>& objects = result.objects.emplace_back();
+    std::vector<BoxedObject> written;
+    bool changed = false;
     result.ids.push_back(image.id);
     background += image.objects.empty() ? 1 : 0;
     for (const ListedObject& object : image.objects) {
       Box box = object.box;
+      written.push_back(
+          {box, class_of[object.category], object.area.value_or(box.area()), object.crowd, object.difficult});
       if (image.width > 0) {
         const auto width = static_cast<double>(image.width);
         const auto height = static_cast<double>(image.height);
         box = {std::clamp(box.x0, 0.0, width), std::clamp(box.y0, 0.0, height), std::clamp(box.x1, 0.0, width),
                std::clamp(box.y1, 0.0, height)};
       }
+      changed = changed || box.empty() || box.x0 != object.box.x0 || box.y0 != object.box.y0 ||
+                box.x1 != object.box.x1 || box.y1 != object.box.y1;
       if (box.empty()) {
         ++left_out;
         if (empty.empty() || empty.back() != image.name) {
@@ -290,8 +319,12 @@ BoxedImages open_boxed_images(const fs::path& source, const BoxedOptions& option
         }
         continue;
       }
-      objects.push_back(
-          {box, class_of[object.category], object.area.value_or(box.area()), object.crowd, object.difficult});
+      objects.push_back(written.back());
+      objects.back().box = box;
+      objects.back().area = object.area.value_or(box.area());
+    }
+    if (changed && listing.in_coco_layout) {
+      result.as_written.emplace(std::ssize(result.ids) - 1, std::move(written));
     }
   }
   if (left_out > 0) {

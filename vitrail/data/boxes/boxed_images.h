@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -28,11 +29,16 @@ struct BoxedImages {
   std::shared_ptr<const Dataset> images;          ///< without labels
   std::vector<std::vector<BoxedObject>> objects;  ///< of each image; it may have none
   std::vector<std::int64_t> ids;                  ///< of the images, as COCO's files of results name them
+  /// Of the images of a file in COCO's layout whose boxes were cut off or left out: their objects as the file has them,
+  /// which are what COCO's figures count.
+  std::map<std::int64_t, std::vector<BoxedObject>> as_written = {};
   std::vector<std::string> classes;
   std::vector<std::int64_t> category_ids;  ///< of the classes, in COCO's files
   std::vector<std::string> notes;  ///< what a user may not expect of the source, in sentences without a full stop
 
   std::int64_t count() const;  ///< of all objects but crowds
+  /// The objects of an image by which detections are judged.
+  const std::vector<BoxedObject>& judged(std::int64_t index) const;
 };
 
 /// Which images open_boxed_images() takes, and with which classes.
@@ -56,9 +62,12 @@ struct BoxedOptions {
 ///
 /// Categories of COCO may have gaps in their ids: they become classes 0, 1, … in the order of their ids. VOC's corners
 /// are taken as they are. Boxes are cut off at the borders of their images; those that then have no area are named in a
-/// note and left out. Throws Error, naming the place, if a file does not fit its layout, a category is not declared, an
-/// id is there twice, an annotation has no image, or an image is not there.
+/// note and left out (BoxedImages::as_written has them). Throws Error, naming the place, if a file does not fit its
+/// layout, a category is not declared, an id is there twice, an annotation has no image, or an image is not there.
 BoxedImages open_boxed_images(const std::filesystem::path& source, const BoxedOptions& options = {});
+
+/// The images at `indices`, with all else that the data set says.
+BoxedImages part_of(const BoxedImages& whole, std::vector<std::int64_t> indices);
 
 /// Whether a source looks like images with boxes rather than like class folders.
 bool has_boxes(const std::filesystem::path& source);

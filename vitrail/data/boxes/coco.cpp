@@ -37,6 +37,7 @@ void check_outline(io::Fields& f) {
 BoxListing list_coco_boxes(const fs::path& path, bool skip_broken) {
   const CocoFile file(path, {"images", "annotations", "categories"}, "boxes", skip_broken);
   BoxListing result;
+  result.in_coco_layout = true;
   std::vector<std::pair<std::int64_t, std::string>> categories;
   file.read_with_ids("categories", [&](io::Fields& f) {
     categories.emplace_back(f.get<std::int64_t>("id"), f.get<std::string>("name"));

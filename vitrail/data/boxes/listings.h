@@ -38,6 +38,7 @@ struct BoxListing {
   std::vector<ListedImage> images;
   std::vector<std::string> categories;
   std::vector<std::int64_t> category_ids;
+  bool in_coco_layout = false;  ///< whether its figures are those of its boxes as they stand there
   std::function<io::Image(std::int64_t)> image = {};  ///< makes image i; empty: it is read from its path
   std::vector<std::string> notes = {};                ///< BoxedImages::notes
 };

@@ -38,7 +38,7 @@ CaptionedImages captioned_by_class(const fs::path& source, const std::string& sp
     }
   }
   check(!named.empty(), "{}: no image has a caption, or the name of a class", source.string());
-  return std::ssize(named) == images->size() ? all : CaptionedImages{part_of(all, std::move(named))};
+  return std::ssize(named) == images->size() ? all : part_of(all, std::move(named));
 }
 
 // The pairs of a source, or of a part of it, and the scenes of those that were drawn. An image's name is its index.
@@ -82,6 +82,22 @@ bool is_part_of_classes(const fs::path& source, const std::string& split) {
 }
 
 }  // namespace
+
+CaptionedImages part_of(const CaptionedImages& whole, std::vector<std::int64_t> indices) {
+  CaptionedImages result;
+  for (const std::int64_t index : indices) {
+    const auto at = static_cast<std::size_t>(index);
+    if (!whole.scenes.empty()) {
+      result.scenes.push_back(whole.scenes.at(at));
+    }
+    if (!whole.counts.empty()) {
+      result.counts.push_back(whole.counts.at(at));
+    }
+  }
+  result.counted = whole.counted;
+  static_cast<TextPairs&>(result) = part_of(static_cast<const TextPairs&>(whole), std::move(indices));
+  return result;
+}
 
 Parts parts_of_captioned_images(const fs::path& source) {
   return is_scene_source(source) || !fs::exists(source) ? Parts()

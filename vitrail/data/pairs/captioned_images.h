@@ -34,6 +34,9 @@ struct CaptionedOptions {
 /// file does not fit its layout.
 CaptionedImages open_captioned_images(const std::filesystem::path& source, const CaptionedOptions& options = {});
 
+/// The images at `indices`, with all that is said of them.
+CaptionedImages part_of(const CaptionedImages& whole, std::vector<std::int64_t> indices);
+
 /// The parts of such a source; none if it is whole, or its parts are drawn.
 Parts parts_of_captioned_images(const std::filesystem::path& source);
 

@@ -13,6 +13,7 @@
 #include <nlohmann/json.hpp>
 
 #include "vitrail/data/coco/coco_file.h"
+#include "vitrail/data/dataset_part.h"
 #include "vitrail/data/pairs/drawn_questions.h"
 #include "vitrail/data/pairs/places.h"
 #include "vitrail/data/scenes/source.h"
@@ -436,6 +437,15 @@ ImageQuestions open_questions(const fs::path& source) {
 ImageQuestions open_questions_of(const fs::path& source, const std::string& split, bool drawn_boxes, bool skip_broken) {
   return is_scene_source(source) ? drawn_questions(source, split, drawn_boxes)
                                  : questions_of(list_questions(source, split, false, skip_broken), source);
+}
+
+ImageQuestions part_of(const ImageQuestions& whole, std::vector<std::int64_t> indices) {
+  ImageQuestions result;
+  for (const std::int64_t index : indices) {
+    result.questions.push_back(whole.questions.at(static_cast<std::size_t>(index)));
+  }
+  result.images = std::make_shared<DatasetPart>(whole.images, std::move(indices));
+  return result;
 }
 
 Parts parts_of_questions(const fs::path& source) {

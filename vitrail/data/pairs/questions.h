@@ -63,6 +63,8 @@ ImageQuestions open_questions(const std::filesystem::path& source);
 /// there are left out.
 ImageQuestions open_questions_of(const std::filesystem::path& source, const std::string& split,
                                  bool drawn_boxes = false, bool skip_broken = false);
+/// The images at `indices`, with their questions.
+ImageQuestions part_of(const ImageQuestions& whole, std::vector<std::int64_t> indices);
 /// The parts of such a source; none if it is whole.
 Parts parts_of_questions(const std::filesystem::path& source);
 /// Whether a file or a folder looks like questions about images.

@@ -208,6 +208,10 @@ bool has_part(const Parts& parts, const std::string& split) {
   return !fitting(parts, split).empty() || (!other.empty() && !fitting(parts, other).empty());
 }
 
+bool is_all_for_training(const Parts& parts) {
+  return std::ranges::all_of(parts, [](const Part& part) { return is_of_part(part.name, "train"); });
+}
+
 const Part* choose_part(const Parts& parts, const std::string& split, const std::string& source,
                         std::vector<std::string>& notes, const PartSearch& search) {
   std::vector<const Part*> found = fitting(parts, split);

@@ -87,7 +87,13 @@ VqaModel make_vqa(const Json& json, const std::string& source, float drop, const
   return model;
 }
 
-bool is_vqa(const Json& json) { return is_hub_config(json) && json["model_type"] == vqa_type; }
+Json read_vqa_config(const fs::path& folder) {
+  Json json = read_config(folder);
+  check(is_hub_config(json) && json["model_type"] == vqa_type,
+        "'{}' is no network for questions: the \"model_type\" in its {} is not '{}'", folder.string(), config_file,
+        vqa_type);
+  return json;
+}
 
 }  // namespace
 
@@ -122,14 +128,42 @@ bool is_vqa_folder(const fs::path& given) { return model_type_in(shipped_or(give
 
 VqaModel load_vqa(const fs::path& given, nn::Fill fill, float drop) {
   const fs::path folder = shipped_or(given);
-  const Json json = read_config(folder);
-  check(is_vqa(json), "'{}' is no network for questions: the \"model_type\" in its {} is not '{}'", folder.string(),
-        config_file, vqa_type);
-  VqaModel model = make_vqa(json, (folder / config_file).string(), drop, {.fill = fill});
+  VqaModel model = make_vqa(read_vqa_config(folder), (folder / config_file).string(), drop, {.fill = fill});
   if (fill != nn::Fill::meta) {
     const WeightsTarget target = whole_network(model.net->parameters);
     load_weights(target, open_weights(folder), {}, {});
   }
+  return model;
+}
+
+VqaModel load_grown_vqa(const fs::path& given, std::int64_t vocab_size, const std::vector<std::string>& further_answers,
+                        float drop, const nn::StoreOptions& store) {
+  const fs::path folder = shipped_or(given);
+  Json json = read_vqa_config(folder);
+  const std::string source = (folder / config_file).string();
+  // What the folder says is judged before anything is changed of it.
+  const VqaConfig own = make_vqa(json, source, drop, {.fill = nn::Fill::meta}).net->config();
+  check(vocab_size >= own.vocab_size, "a vocabulary of {} tokens cannot take the place of {}, which has {}", vocab_size,
+        folder.string(), own.vocab_size);
+  json["vocab_size"] = vocab_size;
+  for (const std::string& answer : further_answers) {
+    json["answers"].push_back(answer);
+  }
+  VqaModel model = make_vqa(json, source, drop, store);
+  WeightsTarget target = whole_network(model.net->parameters);
+  // Words and answers are the rows of their parameters.
+  target.adapt = [&](const std::string& name, const Tensor& value, const Shape& wanted, const nn::Size2&) {
+    const std::int64_t rows = value.rank() == wanted.rank() && value.rank() > 0 ? value.size(0) : 0;
+    const bool grows = (rows == own.vocab_size && wanted[0] == vocab_size) ||
+                       (rows == own.num_answers && wanted[0] == std::ssize(model.answers));
+    if (!grows) {
+      return value;
+    }
+    Tensor grown = model.net->parameters.at(name).value.clone();
+    grown.narrow(0, 0, rows).copy_from(value);
+    return grown;
+  };
+  load_weights(target, open_weights(folder), {}, {});
   return model;
 }
 

@@ -37,6 +37,11 @@ bool is_vqa_folder(const std::filesystem::path& folder);
 /// Loads the folder that write_vqa() wrote, with this dropout, of which it says nothing. Throws Error if it cannot be
 /// read.
 VqaModel load_vqa(const std::filesystem::path& folder, nn::Fill fill = nn::Fill::leave, float drop = 0);
+/// Loads such a folder with a vocabulary of at least its own size and with further answers behind its own: the rows
+/// that it has nothing for are initialized as those of a new model.
+VqaModel load_grown_vqa(const std::filesystem::path& folder, std::int64_t vocab_size,
+                        const std::vector<std::string>& further_answers, float drop = 0,
+                        const nn::StoreOptions& store = {});
 /// Writes config.json and model.safetensors into `folder`, which exists, weights in `dtype`: f32 or bf16.
 void write_vqa(const VqaModel& model, const std::filesystem::path& folder, DType dtype = DType::f32);
 

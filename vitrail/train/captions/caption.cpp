@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -15,6 +16,7 @@
 #include "vitrail/io/json.h"
 #include "vitrail/io/wording.h"
 #include "vitrail/models/formats/preprocessor.h"
+#include "vitrail/models/joint/blip_folder.h"
 #include "vitrail/models/joint/recurrent_captioner.h"
 #include "vitrail/models/joint/vision_encoder_decoder.h"
 #include "vitrail/models/quantize.h"
@@ -25,6 +27,7 @@
 #include "vitrail/text/train.h"
 #include "vitrail/train/captions/captions.h"
 #include "vitrail/train/guided_attention.h"
+#include "vitrail/train/run/held_out.h"
 #include "vitrail/train/run/run_folder.h"
 
 namespace vitrail::train {
@@ -37,6 +40,8 @@ constexpr const char* transformer = "gpt2";  // the --decoder that is none of th
 // The captioner that --model names, to go on from; empty: an image model.
 fs::path given_captioner(const CaptionTaskOptions& options) {
   const fs::path folder = model_of(options.model);
+  check(!models::is_blip_captioner_folder(folder),
+        "'{}' is a Blip, which is not trained here: `vitrail caption` writes captions with it", options.model);
   if (!models::is_captioner_folder(folder)) {
     return {};
   }
@@ -188,6 +193,7 @@ class CaptionTask final : public Task {
   const CaptionTaskOptions options_;
   data::CaptionedImages training_;
   std::optional<data::CaptionedImages> validation_;
+  double held_out_ = 0;  // the share of the training images that validation_ is
   std::optional<text::Tokenizer> tokenizer_;
   std::optional<CaptionTokens> captions_;
   std::unique_ptr<models::Captioner> model_;
@@ -203,18 +209,29 @@ const models::VisionEncoderDecoder* with_cross_attention(const models::Captioner
 
 CaptionTask::CaptionTask(const CaptionTaskOptions& options, const fs::path& checkpoint)
     : options_(options),
-      training_(data::open_captioned_images(
-          options.data_dir,
-          {.split = options.train_split, .places = options.attn_loss_coef > 0, .skip_broken = options.skip_broken})) {
+      training_(data::open_captioned_images(options.data_dir,
+                                            {.split = options.train_split,
+                                             .scenes = options.val_dir.empty(),  // of those that may be held out
+                                             .places = options.attn_loss_coef > 0,
+                                             .skip_broken = options.skip_broken})) {
   if (!options_.val_dir.empty()) {
     const std::string part = part_of_val_dir(options_, data::parts_of_captioned_images(options_.val_dir));
     validation_ = data::open_captioned_images(options_.val_dir,
                                               {.split = part, .scenes = true, .skip_broken = options_.skip_broken});
-  } else if (!options_.val_split.empty()) {
-    with_other_ways(options_, [&] {
-      validation_ = data::open_captioned_images(
-          options_.data_dir, {.split = options_.val_split, .scenes = true, .skip_broken = options_.skip_broken});
-    });
+  } else if (!options_.val_split.empty() || options_.val_share) {
+    held_out_ = open_part_or_hold_out(
+        options_, [&] { return data::is_all_for_training(data::parts_of_captioned_images(options_.data_dir)); },
+        [&] {
+          validation_ = data::open_captioned_images(
+              options_.data_dir, {.split = options_.val_split, .scenes = true, .skip_broken = options_.skip_broken});
+        });
+  }
+  if (held_out_ > 0) {
+    data::HeldOut drawn = draw_held_out(options_, held_out_, training_.images->size());
+    if (!drawn.held.empty()) {
+      validation_ = data::part_of(training_, std::move(drawn.held));
+    }
+    training_ = data::part_of(training_, std::move(drawn.learned));
   }
   for (std::size_t i = 0; i < training_.texts.size(); ++i) {
     for (const std::string& caption : training_.texts[i]) {
@@ -364,7 +381,7 @@ std::vector<std::string> CaptionTask::summary() const {
       fmt::format("{} with {}, {} different ones", io::counted(training_.images->size(), "training images"),
                   io::counted(training_.count(), "captions"), captions_->different)};
   const std::vector<std::string> data =
-      data_summary(options_, *training_.images, validation_ ? validation_->images.get() : nullptr);
+      data_summary(options_, *training_.images, validation_ ? validation_->images.get() : nullptr, held_out_);
   lines.insert(lines.end(), data.begin(), data.end());
   const models::VisionEncoderDecoder* const attending = with_cross_attention(*model_);
   if (attending != nullptr && !attending->in_transformers()) {
@@ -384,12 +401,15 @@ std::vector<std::string> CaptionTask::summary() const {
 }
 
 std::vector<std::pair<std::string, std::string>> CaptionTask::facts() const {
-  return {{"architecture", model_->image_model.architecture},
-          {"decoder", model_->decoder_kind()},
-          {"training_images", std::to_string(training_.images->size())},
-          {training_digest, data::digest_of_names(*training_.images)},
-          {"validation_images", std::to_string(validation_ ? validation_->images->size() : 0)},
-          {"captions", std::to_string(captions_->different)}};
+  std::vector<std::pair<std::string, std::string>> facts = {
+      {"architecture", model_->image_model.architecture},
+      {"decoder", model_->decoder_kind()},
+      {"training_images", std::to_string(training_.images->size())},
+      {training_digest, data::digest_of_names(*training_.images)},
+      {"validation_images", std::to_string(validation_ ? validation_->images->size() : 0)},
+      {"captions", std::to_string(captions_->different)}};
+  std::ranges::move(held_out_facts(options_, held_out_), std::back_inserter(facts));
+  return facts;
 }
 
 }  // namespace
@@ -400,6 +420,7 @@ void CaptionTaskOptions::describe(OptionList& list) {
   const char* const with_captioner = "with a captioner as --model, which is trained as it is";
   const auto continues = [this] { return models::is_captioner_folder(model_of(model)); };
   add_data_options(list, *this);
+  add_val_share_option(list, *this);
   list.add("tokenizer", tokenizer, "NAME",
            "Tokenizer: char (a token a character), bpe (pieces of words, learned from the captions, in lower case), "
            "byte, or "

@@ -1,6 +1,7 @@
 #include "vitrail/train/detection/detect.h"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 #include <vector>
 
@@ -16,6 +17,7 @@
 #include "vitrail/train/detection/detection_sheet.h"
 #include "vitrail/train/detection/detections.h"
 #include "vitrail/train/detection/matching_history.h"
+#include "vitrail/train/run/held_out.h"
 #include "vitrail/train/run/run_folder.h"
 
 namespace vitrail::train {
@@ -120,6 +122,7 @@ class DetectionTask final : public Task {
   const DetectionOptions options_;
   data::BoxedImages training_;
   std::optional<data::BoxedImages> validation_;
+  double held_out_ = 0;  // the share of the training images that validation_ is
   models::Detector detector_;
   bool frozen_norms_ = false;
   std::vector<std::string> notes_;
@@ -146,12 +149,22 @@ DetectionTask::DetectionTask(const DetectionOptions& options, const fs::path& ch
     const std::string part = part_of_val_dir(options_, data::parts_of_boxes(options_.val_dir));
     validation_ = data::open_boxed_images(
         options_.val_dir, {.split = part, .classes = training_.classes, .skip_broken = options_.skip_broken});
-  } else if (!options_.val_split.empty()) {
-    with_other_ways(options_, [&] {
-      validation_ = data::open_boxed_images(
-          options_.data_dir,
-          {.split = options_.val_split, .classes = training_.classes, .skip_broken = options_.skip_broken});
-    });
+  } else if (!options_.val_split.empty() || options_.val_share) {
+    held_out_ = open_part_or_hold_out(
+        options_, [&] { return data::is_all_for_training(data::parts_of_boxes(options_.data_dir)); },
+        [&] {
+          validation_ = data::open_boxed_images(
+              options_.data_dir,
+              {.split = options_.val_split, .classes = training_.classes, .skip_broken = options_.skip_broken});
+        });
+  }
+  if (held_out_ > 0) {
+    data::HeldOut drawn = draw_held_out(options_, held_out_, training_.images->size());
+    if (!drawn.held.empty()) {
+      validation_ = data::part_of(training_, std::move(drawn.held));
+      validation_->notes.clear();  // which are those of the training images
+    }
+    training_ = data::part_of(training_, std::move(drawn.learned));
   }
   check(std::ranges::any_of(training_.objects, [](const auto& own) { return !own.empty(); }),
         "{}: there is no box to learn from", options_.data_dir);
@@ -249,8 +262,9 @@ std::vector<std::string> DetectionTask::summary() const {
       fmt::format("{} in the training images", io::counted(training_.count(), "objects")),
       fmt::format("{}: {}", io::counted(std::ssize(training_.classes), "classes"), fmt::join(training_.classes, ", "))};
   lines.insert(lines.end(), notes_.begin(), notes_.end());
-  std::ranges::copy(data_summary(options_, *training_.images, validation_ ? validation_->images.get() : nullptr),
-                    std::back_inserter(lines));
+  std::ranges::copy(
+      data_summary(options_, *training_.images, validation_ ? validation_->images.get() : nullptr, held_out_),
+      std::back_inserter(lines));
   for (const data::BoxedImages* data : {&training_, validation_ ? &*validation_ : nullptr}) {
     if (data != nullptr) {
       lines.insert(lines.end(), data->notes.begin(), data->notes.end());
@@ -267,13 +281,16 @@ std::vector<std::string> DetectionTask::summary() const {
 }
 
 std::vector<std::pair<std::string, std::string>> DetectionTask::facts() const {
-  return {{"architecture", options_.model},
-          {"training_images", std::to_string(training_.images->size())},
-          {training_digest, data::digest_of_names(*training_.images)},
-          {"training_objects", std::to_string(training_.count())},
-          {"validation_images", std::to_string(validation_ ? validation_->images->size() : 0)},
-          {"classes", fmt::format("{}", fmt::join(training_.classes, ", "))},
-          {"frozen_norms", frozen_norms_ ? "true" : "false"}};
+  std::vector<std::pair<std::string, std::string>> facts = {
+      {"architecture", options_.model},
+      {"training_images", std::to_string(training_.images->size())},
+      {training_digest, data::digest_of_names(*training_.images)},
+      {"training_objects", std::to_string(training_.count())},
+      {"validation_images", std::to_string(validation_ ? validation_->images->size() : 0)},
+      {"classes", fmt::format("{}", fmt::join(training_.classes, ", "))},
+      {"frozen_norms", frozen_norms_ ? "true" : "false"}};
+  std::ranges::move(held_out_facts(options_, held_out_), std::back_inserter(facts));
+  return facts;
 }
 
 }  // namespace
@@ -292,6 +309,7 @@ DetectionOptions::DetectionOptions() {
 
 void DetectionOptions::describe(OptionList& list) {
   add_data_options(list, *this);
+  add_val_share_option(list, *this);
   list.find("data_dir")->help =
       "Images with boxes: a .json or a folder in COCO's layout, or a folder in Pascal VOC's (see docs/detection.md)";
   list.group("model");

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <numeric>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -70,13 +71,32 @@ std::vector<std::vector<FoundObject>> detect(const models::Detector& detector, c
   return result;
 }
 
+namespace {
+
+// Brings the images into the order of their ids, in which pycocotools takes them: among detections of equal scores in
+// different images, the first counts first.
+void sort_by_id(DetectorEvaluation& result, const data::BoxedImages& data) {
+  std::vector<std::size_t> order(result.indices.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::ranges::stable_sort(order, {},
+                           [&](std::size_t i) { return data.ids[static_cast<std::size_t>(result.indices[i])]; });
+  DetectorEvaluation sorted = result;
+  for (std::size_t i = 0; i < order.size(); ++i) {
+    sorted.indices[i] = result.indices[order[i]];
+    sorted.sizes[i] = result.sizes[order[i]];
+    sorted.found[i] = std::move(result.found[order[i]]);
+  }
+  result = std::move(sorted);
+}
+
+}  // namespace
+
 DetectorEvaluation evaluate_detector(const models::Detector& detector, const data::BoxedImages& data,
                                      const EvaluateOptions& options, const MatchCosts& costs,
                                      const SetLossWeights& weights) {
   const autograd::NoGrad no_grad;
   const auto loader = data::box_loader(data, box_transform(detector.images), loading(options));
   DetectorEvaluation result;
-  std::vector<std::vector<data::BoxedObject>> objects;
   std::int64_t batches = 0;
   const auto judge = [&](const data::BoxBatch& batch, dist::Packer& packer) {
     nn::Pass pass{.dtype = options.dtype};
@@ -100,7 +120,6 @@ DetectorEvaluation evaluate_detector(const models::Detector& detector, const dat
       result.sizes.push_back(size);
     }
     for (const std::int64_t index : indices) {
-      objects.push_back(data.objects[static_cast<std::size_t>(index)]);
       result.indices.push_back(index);
       result.found.push_back(unpacker.get_all<FoundObject>());
     }
@@ -109,6 +128,11 @@ DetectorEvaluation evaluate_detector(const models::Detector& detector, const dat
   result.broken = share_batches<data::BoxBatch>(*loader, sharing(options, data.images->size()), judge, take);
   loader->check_any(result.count, "evaluate");
   result.loss /= static_cast<double>(batches);
+  sort_by_id(result, data);
+  std::vector<std::vector<data::BoxedObject>> objects;
+  for (const std::int64_t index : result.indices) {
+    objects.push_back(data.judged(index));
+  }
   result.figures = coco_figures(result.found, objects, std::ssize(data.classes));
   return result;
 }

@@ -198,7 +198,9 @@ DataOfKind data_of(const ImageKind& kind, const fs::path& source) {
     }
   }
   if (can_train) {
-    const bool validates = data::is_scene_source(source) || data::has_part(parts, "validation");
+    // Of what has no part but for training, the tasks hold a share out.
+    const bool validates =
+        data::is_scene_source(source) || data::has_part(parts, "validation") || data::is_all_for_training(parts);
     result.command = fmt::format("train {}{}{}", argument_of(source),
                                  kind.task == "classify" ? "" : fmt::format(" --task {}", kind.task),
                                  validates || kind.task == "frames" ? "" : " --val-split ''");

@@ -1,6 +1,7 @@
 #include "vitrail/train/tasks/classify.h"
 
 #include <algorithm>
+#include <iterator>
 #include <string_view>
 #include <utility>
 
@@ -9,6 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include "vitrail/data/beside.h"
+#include "vitrail/data/dataset_part.h"
 #include "vitrail/io/file.h"
 #include "vitrail/io/tensor_files.h"
 #include "vitrail/io/wording.h"
@@ -17,6 +19,7 @@
 #include "vitrail/models/formats/weights.h"
 #include "vitrail/models/quantize.h"
 #include "vitrail/tensor/error.h"
+#include "vitrail/train/run/held_out.h"
 #include "vitrail/train/run/run_folder.h"
 #include "vitrail/train/sources/data_kinds.h"
 #include "vitrail/train/study/embedding_file.h"
@@ -37,21 +40,6 @@ std::unique_ptr<data::Dataset> open_part(const ClassifyOptions& how, const std::
   options.classes = std::move(classes);
   options.allow_single_class = !options.classes.empty();
   return data::open_dataset(source, options);
-}
-
-// The images to evaluate on, with these classes; null if there are none.
-std::unique_ptr<data::Dataset> open_validation(const ClassifyOptions& options,
-                                               const std::vector<std::string>& classes) {
-  if (!options.val_dir.empty()) {
-    return open_part(options, options.val_dir, part_of_val_dir(options, data::parts_of_images(options.val_dir)),
-                     classes);
-  }
-  if (options.val_split.empty()) {
-    return nullptr;
-  }
-  std::unique_ptr<data::Dataset> part;
-  with_other_ways(options, [&] { part = open_part(options, options.data_dir, options.val_split, classes); });
-  return part;
 }
 
 // The name of a class that the model has and the data have not, before its number.
@@ -163,11 +151,14 @@ class Classify final : public Task {
   std::string name() const override { return fmt::format("{}-{}", model_.architecture, model_.pretrained.height); }
   std::vector<std::string> summary() const override;
   std::vector<std::pair<std::string, std::string>> facts() const override {
-    return image_facts(model_, *training_, validation_.get());
+    auto facts = image_facts(model_, *training_, validation_.get());
+    std::ranges::move(held_out_facts(options_, held_out_), std::back_inserter(facts));
+    return facts;
   }
 
  private:
   void open_data();
+  void open_parts(const std::vector<std::string>& classes);
   void name_classes(std::int64_t data_classes, bool fresh);
   void open_teacher();
   void whiten_patches(bool fresh);
@@ -179,6 +170,7 @@ class Classify final : public Task {
   const ClassifyOptions options_;
   std::unique_ptr<data::Dataset> training_;    // followed by the images of --unlabeled-dir
   std::unique_ptr<data::Dataset> validation_;  // null: none
+  double held_out_ = 0;                        // the share of the training images that validation_ is
   models::Model model_;
   std::int64_t unlabeled_ = 0;              // how many of the training images have no labels
   std::unique_ptr<const Teacher> teacher_;  // null: none
@@ -215,12 +207,40 @@ Classify::Classify(const ClassifyOptions& options, const fs::path& checkpoint) :
 void Classify::open_data() {
   data::check_beside_images(options_.output, options_.data_dir);
   try {
-    training_ = open_part(options_, options_.data_dir, options_.train_split, {});
-    validation_ = open_validation(options_, training_->classes());
+    open_parts({});
   } catch (const Error& error) {
     const std::vector<std::string> tasks = tasks_beside_classes(options_.data_dir);
     fail("{}{}", error.what(),
          tasks.empty() ? "" : fmt::format("; what is there is for --task {}", fmt::join(tasks, ", ")));
+  }
+}
+
+// Opens the images to learn from, with these classes (none given: their own), and those to evaluate on.
+void Classify::open_parts(const std::vector<std::string>& classes) {
+  const std::string& source = options_.data_dir;
+  training_ = open_part(options_, source, options_.train_split, classes);
+  const std::vector<std::string>& own = training_->classes();
+  if (!options_.val_dir.empty()) {
+    validation_ =
+        open_part(options_, options_.val_dir, part_of_val_dir(options_, data::parts_of_images(options_.val_dir)), own);
+  } else if (!options_.val_split.empty() || options_.val_share) {
+    // What looks like class folders may be those of a layout, which has others beside its `images`.
+    const auto is_layout = [&] {
+      return std::ranges::find(own, "images") != own.end() && !tasks_beside_classes(source).empty();
+    };
+    held_out_ = open_part_or_hold_out(
+        options_, [&] { return data::is_all_for_training(data::parts_of_images(source)) && !is_layout(); },
+        [&] { validation_ = open_part(options_, source, options_.val_split, own); });
+  }
+  if (held_out_ > 0) {
+    const std::shared_ptr<const data::Dataset> all = std::move(training_);
+    std::vector<std::int64_t> labels(static_cast<std::size_t>(all->size()));
+    for (std::int64_t i = 0; i < all->size(); ++i) {
+      labels[static_cast<std::size_t>(i)] = all->label(i);
+    }
+    data::HeldOut drawn = draw_held_out(options_, held_out_, labels);
+    training_ = std::make_unique<data::DatasetPart>(all, std::move(drawn.learned));
+    validation_ = drawn.held.empty() ? nullptr : std::make_unique<data::DatasetPart>(all, std::move(drawn.held));
   }
 }
 
@@ -242,8 +262,7 @@ void Classify::name_classes(std::int64_t data_classes, bool fresh) {
     models::renew_classifier(model_);
   }
   if (known != training_->classes() && same) {
-    training_ = open_part(options_, options_.data_dir, options_.train_split, known);
-    validation_ = open_validation(options_, known);
+    open_parts(known);
   }
   const std::int64_t num_classes = model_.net->num_classes();
   check(num_classes >= data_classes, "the images are of {}, but --num-classes is {}",
@@ -367,7 +386,7 @@ std::vector<std::string> Classify::summary() const {
     lines.push_back(fmt::format("note: the images of '{}' were prepared otherwise: {} (--model, --mean, --crop-pct …)",
                                 options_.initial_checkpoint, difference));
   }
-  const std::vector<std::string> data = data_summary(options_, *training_, validation_.get());
+  const std::vector<std::string> data = data_summary(options_, *training_, validation_.get(), held_out_);
   lines.insert(lines.end(), data.begin(), data.end());
   if (unlabeled_ > 0) {
     lines.push_back(fmt::format("{} of the training images have no labels", unlabeled_));

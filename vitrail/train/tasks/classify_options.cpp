@@ -107,6 +107,7 @@ void add_distillation_options(OptionList& list, ClassifyOptions& o) {
 
 void ClassifyOptions::describe(OptionList& list) {
   add_data_options(list, *this);
+  add_val_share_option(list, *this);
   add_classifier_options(list, *this);
   add_fitting_options(list, *this);
   add_batch_augment_options(list, *this);

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
-#include <map>
+#include <iterator>
 #include <numeric>
 #include <optional>
 #include <utility>
@@ -11,6 +11,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "vitrail/data/held_out.h"
 #include "vitrail/data/sequences/sequence_loader.h"
 #include "vitrail/io/file.h"
 #include "vitrail/io/suggest.h"
@@ -18,6 +19,7 @@
 #include "vitrail/models/quantize.h"
 #include "vitrail/models/recurrent/frame_network.h"
 #include "vitrail/tensor/random.h"
+#include "vitrail/train/run/held_out.h"
 #include "vitrail/train/run/run_folder.h"
 #include "vitrail/train/study/frames.h"
 
@@ -162,25 +164,11 @@ void FrameTask::open_data(const models::FrameTarget& target) {
 // Draws a share of the sequences of each class.
 void FrameTask::hold_out() {
   const double share = options_.held_out();
-  std::map<std::int64_t, std::vector<std::int64_t>> by_class;
-  for (std::int64_t i = 0; i < std::ssize(training_.sequences); ++i) {
-    by_class[training_.sequences[static_cast<std::size_t>(i)].label].push_back(i);
-  }
-  for (const auto& [label, numbers] : by_class) {
-    const auto count = std::ssize(numbers);
-    const auto held = static_cast<std::int64_t>(std::llround(share * static_cast<double>(count)));
-    const std::uint64_t seed = mix(static_cast<std::uint64_t>(options_.seed), hash("held out"));
-    const auto order = data::plan_batches({.size = count,
-                                           .batch_size = count,
-                                           .shuffle = true,
-                                           .seed = mix(seed, static_cast<std::uint64_t>(label + 1))})(0);
-    for (std::int64_t i = 0; i < count; ++i) {
-      const std::int64_t number = numbers[static_cast<std::size_t>(order.front()[static_cast<std::size_t>(i)].index)];
-      (i < held ? evaluated_ : learned_).push_back(number);
-    }
-  }
-  std::ranges::sort(evaluated_);
-  std::ranges::sort(learned_);
+  std::vector<std::int64_t> classes;
+  std::ranges::transform(training_.sequences, std::back_inserter(classes), &data::Sequence::label);
+  data::HeldOut drawn = data::hold_out(classes, share, static_cast<std::uint64_t>(options_.seed));
+  learned_ = std::move(drawn.learned);
+  evaluated_ = std::move(drawn.held);
   check(!learned_.empty(), "{}: with --val-share {} no sequence is left to learn", options_.data_dir, share);
 }
 
@@ -244,12 +232,14 @@ std::vector<std::string> FrameTask::summary() const {
 }
 
 std::vector<std::pair<std::string, std::string>> FrameTask::facts() const {
-  return {{"architecture", model_->encoder.architecture},
-          {"network", model_->network_config()},
-          {"training_sequences", std::to_string(learned_.size())},
-          {training_digest, data::digest_of_names(*training_.images)},
-          {"validation_sequences", std::to_string(evaluated_.size())},
-          {"classes", std::to_string(model_->target.classes.size())}};
+  std::vector<std::pair<std::string, std::string>> facts = {{"architecture", model_->encoder.architecture},
+                                                            {"network", model_->network_config()},
+                                                            {"training_sequences", std::to_string(learned_.size())},
+                                                            {training_digest, data::digest_of_names(*training_.images)},
+                                                            {"validation_sequences", std::to_string(evaluated_.size())},
+                                                            {"classes", std::to_string(model_->target.classes.size())}};
+  std::ranges::move(held_out_facts(options_, separate_ ? 0 : options_.held_out()), std::back_inserter(facts));
+  return facts;
 }
 
 }  // namespace

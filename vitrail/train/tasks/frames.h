@@ -18,8 +18,6 @@ struct FrameTaskOptions : ImageTaskOptions {
 
   // Data
   std::string frames;
-  /// Of the sequences of each class, to evaluate on; unset: a fifth, where --val-split is "auto" and there is no part.
-  std::optional<double> val_share = std::nullopt;
   std::int64_t max_frames = 0;
   bool circular = false;
 

@@ -193,6 +193,7 @@ AnswerEvaluation Answerer::evaluate_blip(const data::ImageQuestions& questions, 
   const auto loader = data::question_loader(*questions.images, tokens, data::eval_transform(blip_->pretrained),
                                             {.images = loading(options), .per_image = 0});
   AnswerEvaluation result;
+  result.loss = std::nan("");
   AnswerTally tally;
   loader->start_epoch(0);
   for (data::QuestionBatch batch; loader->next(batch);) {

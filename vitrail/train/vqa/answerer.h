@@ -51,7 +51,7 @@ class Answerer {
 
   /// Throws Error, naming them, if the question has words that the model has never read, or if it is empty or too long.
   AnsweredQuestion answer(const io::Image& image, const std::string& question, const AskOptions& options) const;
-  /// Answers all questions. A Blip writes its answers greedily; there is no loss of it.
+  /// Answers all questions. A Blip writes its answers greedily; its loss is NaN.
   AnswerEvaluation evaluate(const data::ImageQuestions& questions, const EvaluateOptions& options) const;
 
   const models::VqaModel* vqa() const { return vqa_ ? &*vqa_ : nullptr; }

@@ -24,6 +24,7 @@ class KnownAnswers {
  public:
   explicit KnownAnswers(const std::vector<std::string>& answers);
   std::int64_t count() const { return std::ssize(numbers_); }
+  bool knows(const std::string& answer) const { return numbers_.contains(answer); }
   bool knows_any(const data::Question& question) const;
   /// Writes to out[count()] how often each known answer was given, as shares that sum to 1. Without a known answer all
   /// are 0.

@@ -1,6 +1,7 @@
 #include "vitrail/train/vqa/vqa.h"
 
 #include <algorithm>
+#include <iterator>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -11,6 +12,9 @@
 
 #include "vitrail/io/file.h"
 #include "vitrail/io/wording.h"
+#include "vitrail/models/joint/blip_folder.h"
+#include "vitrail/models/text/text_model.h"
+#include "vitrail/train/run/held_out.h"
 #include "vitrail/train/run/run_folder.h"
 #include "vitrail/train/vqa/answers.h"
 #include "vitrail/train/vqa/on_target.h"
@@ -62,14 +66,18 @@ class VqaTask final : public Task {
   std::vector<std::pair<std::string, std::string>> facts() const override;
 
  private:
+  void grow(const fs::path& folder);
   void check_guided() const;
 
   const VqaOptions options_;
   data::ImageQuestions training_;
   std::optional<data::ImageQuestions> validation_;
+  double held_out_ = 0;  // the share of the training images that validation_ is of
   std::optional<text::Tokenizer> tokenizer_;
   models::VqaModel model_;
   std::optional<KnownAnswers> answers_;
+  std::int64_t further_words_ = 0;    // that a trained network was given
+  std::int64_t further_answers_ = 0;  // the same
   std::int64_t left_out_ = 0;
   data::QuestionTokens tokens_;
   std::unique_ptr<data::QuestionLoader> loader_;
@@ -84,15 +92,28 @@ VqaTask::VqaTask(const VqaOptions& options, const fs::path& checkpoint)
     validation_ =
         data::open_questions_of(options_.val_dir, part_of_val_dir(options_, data::parts_of_questions(options_.val_dir)),
                                 false, options_.skip_broken);
-  } else if (!options_.val_split.empty()) {
-    with_other_ways(options_, [&] {
-      validation_ = data::open_questions_of(options_.data_dir, options_.val_split, false, options_.skip_broken);
-    });
+  } else if (!options_.val_split.empty() || options_.val_share) {
+    held_out_ = open_part_or_hold_out(
+        options_, [&] { return data::is_all_for_training(data::parts_of_questions(options_.data_dir)); },
+        [&] {
+          validation_ = data::open_questions_of(options_.data_dir, options_.val_split, false, options_.skip_broken);
+        });
+  }
+  if (held_out_ > 0) {
+    data::HeldOut drawn = draw_held_out(options_, held_out_, training_.images->size());
+    if (!drawn.held.empty()) {
+      validation_ = data::part_of(training_, std::move(drawn.held));
+    }
+    training_ = data::part_of(training_, std::move(drawn.learned));
   }
   const fs::path folder = checkpoint.empty() ? model_of(options_.model) : checkpoint;
-  if (models::is_vqa_folder(folder)) {
+  check(!models::is_blip_folder(folder),
+        "'{}' is a Blip, which is not trained here: `vitrail ask` answers questions with it", options_.model);
+  if (!checkpoint.empty()) {
     model_ = models::load_vqa(folder, nn::Fill::leave, static_cast<float>(options_.drop));
     tokenizer_ = text::load_tokenizer(folder);
+  } else if (models::is_vqa_folder(folder)) {
+    grow(folder);
   } else {
     tokenizer_ = text::word_tokenizer(texts_of(training_));
     model_ = models::create_vqa(options_.model, kwargs_of_vqa(options_), tokenizer_->vocab_size(),
@@ -108,6 +129,23 @@ VqaTask::VqaTask(const VqaOptions& options, const fs::path& checkpoint)
   tokens_ = tokens_of(training_, *tokenizer_, model_.net->config().max_positions);
   loader_ = data::question_loader(*training_.images, tokens_, data::eval_transform(model_.pretrained),
                                   {.images = training_loading(options_), .per_image = options_.questions_per_image});
+}
+
+// Takes a trained network, and adds the words and answers of the training questions that it does not know.
+void VqaTask::grow(const fs::path& folder) {
+  const text::Tokenizer own = text::load_tokenizer(folder);
+  tokenizer_ = text::word_tokenizer(texts_of(training_), 0, &own);
+  std::vector<std::string> further = frequent_answers(training_, options_.most_answers);
+  const models::VqaModel trained = models::load_vqa(folder, nn::Fill::meta);
+  const std::int64_t vocab_size = trained.net->config().vocab_size;
+  models::check_vocabulary(own.vocab_size(), vocab_size);
+  const KnownAnswers known(trained.answers);
+  std::erase_if(further, [&](const std::string& answer) { return known.knows(answer); });
+  further_words_ = tokenizer_->vocab_size() - own.vocab_size();
+  further_answers_ = std::ssize(further);
+  model_ =
+      models::load_grown_vqa(folder, std::max(vocab_size, tokenizer_->vocab_size()), further,
+                             static_cast<float>(options_.drop), {.seed = static_cast<std::uint64_t>(options_.seed)});
 }
 
 Tensor VqaTask::loss(nn::Pass& pass) {
@@ -174,27 +212,35 @@ std::vector<std::string> VqaTask::summary() const {
                   io::counted(std::ssize(model_.answers), "answers")),
       fmt::format("{} to learn from{}", io::counted(training_.count(), "questions"),
                   validation_ ? fmt::format(", {} to evaluate on", validation_->count()) : "")};
+  if (further_words_ + further_answers_ > 0) {
+    lines.push_back(fmt::format("{} and {} are new to '{}', which learns them from nothing",
+                                io::counted(further_words_, "words"), io::counted(further_answers_, "answers"),
+                                options_.model));
+  }
   if (left_out_ > 0) {
-    lines.push_back(fmt::format("{} left out, of whose answers the model knows none{}",
-                                io::counted(left_out_, "questions"),
-                                models::is_vqa_name(options_.model) ? " (see --most-answers)" : ""));
+    lines.push_back(fmt::format("{} left out, of whose answers the model knows none (see --most-answers)",
+                                io::counted(left_out_, "questions")));
   }
   if (const std::int64_t unknown = with_unknown_words(tokens_, *tokenizer_); unknown > 0) {
     lines.push_back(fmt::format("{} with a word that the model has never read", io::counted(unknown, "questions")));
   }
-  std::ranges::copy(data_summary(options_, *training_.images, validation_ ? validation_->images.get() : nullptr),
-                    std::back_inserter(lines));
+  std::ranges::copy(
+      data_summary(options_, *training_.images, validation_ ? validation_->images.get() : nullptr, held_out_),
+      std::back_inserter(lines));
   return lines;
 }
 
 std::vector<std::pair<std::string, std::string>> VqaTask::facts() const {
-  return {{"architecture", model_.name},
-          {"training_images", std::to_string(training_.images->size())},
-          {training_digest, data::digest_of_names(*training_.images)},
-          {"training_questions", std::to_string(training_.count())},
-          {"validation_questions", std::to_string(validation_ ? validation_->count() : 0)},
-          {"words", std::to_string(tokenizer_->vocab_size())},
-          {"answers", std::to_string(model_.answers.size())}};
+  std::vector<std::pair<std::string, std::string>> facts = {
+      {"architecture", model_.name},
+      {"training_images", std::to_string(training_.images->size())},
+      {training_digest, data::digest_of_names(*training_.images)},
+      {"training_questions", std::to_string(training_.count())},
+      {"validation_questions", std::to_string(validation_ ? validation_->count() : 0)},
+      {"words", std::to_string(tokenizer_->vocab_size())},
+      {"answers", std::to_string(model_.answers.size())}};
+  std::ranges::move(held_out_facts(options_, held_out_), std::back_inserter(facts));
+  return facts;
 }
 
 }  // namespace
@@ -213,6 +259,7 @@ void VqaOptions::describe(OptionList& list) {
   const char* const with_folder = "with a folder as --model, whose network is trained as it is";
   const auto continues = [this] { return models::is_vqa_folder(model_of(model)); };
   add_data_options(list, *this);
+  add_val_share_option(list, *this);
   list.find("data_dir")->help =
       "Questions about images: a folder or a NAMEquestions.json in VQA's layout, or a .csv of path,question,answer "
       "(see "
@@ -220,10 +267,11 @@ void VqaOptions::describe(OptionList& list) {
   list.add("questions_per_image", questions_per_image, "N",
            "Questions of an image in one batch, drawn anew in each epoch; 0: all")
       .at_least(0);
-  list.add("most_answers", most_answers, "N", "Answers that a new network can give, the most frequent ones; 0: all")
+  list.add("most_answers", most_answers, "N",
+           "Answers that a new network can give, the most frequent ones; 0: all. Of a trained one as --model, those of "
+           "them that it does not know are added")
       .at_least(0)
-      .settled()
-      .idle_if(with_folder, continues);
+      .settled();
   list.group("model");
   list.add("model", model, "MODEL",
            fmt::format("Network: {}, or a folder of one", fmt::join(models::vqa_names(), ", ")))
