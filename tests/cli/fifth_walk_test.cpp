@@ -42,7 +42,8 @@ TEST_F(FifthWalk, IsAdvisedOfWhatARunThatGoesOnCanDo) {
   EXPECT_THAT(vitrail(resume).err, Not(HasSubstr("--val-split ''")));
   const Outcome elsewhere = vitrail(resume + " --val-dir " + path("left"));
   EXPECT_EQ(elsewhere.status, 0) << elsewhere.err;
-  refuses("train " + data + small() + " --val-split mine", "or train without evaluation by --val-split ''");
+  refuses("train " + data + small() + " --val-split mine --output " + path("runs"),
+          "or train without evaluation by --val-split ''");
 }
 
 TEST_F(FifthWalk, TakesSeveralTargetsBehindTheTexts) {

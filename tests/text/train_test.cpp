@@ -90,7 +90,7 @@ TEST(TrainTokenizer, LetsSentencepieceLearn) {
             "sentencepiece is to learn 'unigram' or 'bpe', not 'word'");
   training.vocab_size = 100'000;
   EXPECT_THAT(error_of([&] { train_sentencepiece(lines, "unigram", training); }),
-              StartsWith("sentencepiece cannot learn 100000 tokens: "));
+              StartsWith("sentencepiece cannot learn 100000 tokens (--vocab-size): "));
 }
 
 TEST(TrainTokenizer, MakesATranslatorsOfOneFileOfSentencepiece) {

@@ -206,6 +206,10 @@ models::Model ModelFlags::open_classifier() const {
   models::Model result = open_for_images();
   check(result.net->num_classes() > 0 || num_classes.has_value(),
         "'{}' has no classifier: `vitrail knn` and `vitrail probe` tell images apart by what it gives", model);
+  check(!result.pretrained.bottleneck || num_classes.has_value(),
+        "'{}' ends in the bottleneck of an autoencoder, whose numbers are no classes: `vitrail embed --logits` writes "
+        "them",
+        model);
   return result;
 }
 

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <iostream>
 #include <iterator>
 #include <map>
 #include <set>
@@ -17,6 +16,7 @@
 #include "vitrail/data/scenes/source.h"
 #include "vitrail/data/shards/shards.h"
 #include "vitrail/data/transforms.h"
+#include "vitrail/explain/page.h"
 #include "vitrail/io/file.h"
 #include "vitrail/io/tar.h"
 #include "vitrail/io/wording.h"
@@ -32,16 +32,33 @@ Tensor model_input(const models::Model& model, const io::Image& image) {
   return data::eval_transform(model.pretrained)(image).unsqueeze(0);
 }
 
+void make_page_folder(const fs::path& folder) {
+  const fs::path page = folder / "index.html";
+  const std::string there = io::is_file(page) ? io::read_text(page) : "";
+  const auto has = [&](std::string_view part) { return there.find(part) != std::string::npos; };
+  // Pages of earlier versions do not name the program.
+  check(there.empty() || has(explain::page_generator) || has("<p class=\"lead\">") || has("<canvas id=\"map\">"),
+        "'{}' is a page that vitrail has not made, and would be replaced: choose another --output", page.string());
+  io::make_folder(folder);
+}
+
 void note_learned_data(const ModelFlags& model, const DataFlags& data) {
-  const fs::path config = fs::absolute(model.name_or_folder()).parent_path() / "config.toml";  // of the run
-  if (!data.split.empty() || !io::is_file(config)) {
+  fs::path folder = fs::absolute(model.name_or_folder()).lexically_normal();
+  folder = folder.has_filename() ? folder : folder.parent_path();
+  const fs::path config = folder.parent_path() / "config.toml";  // of the run
+  if ((!data.split.empty() && !data::is_training_split(data.split)) || !io::is_file(config)) {
     return;
   }
-  const std::map<std::string, std::string> facts = train::read_facts(config);
-  const auto source = facts.find("held_out_of");
+  std::map<std::string, std::string> facts;
+  try {
+    facts = train::read_facts(config);
+  } catch (const Error&) {
+    return;  // of another program
+  }
+  const auto source = facts.find(train::held_out_source_fact);
   if (source != facts.end() && source->second == data::absolute_source(data.data)) {
     say_note(fmt::format("the model has learnt these, all but a share of {} that its run held out",
-                         facts.at("held_out")));
+                         facts[train::held_out_fact]));
   }
 }
 
@@ -197,7 +214,7 @@ std::vector<std::string> with_input_lines(const std::vector<std::string>& argume
     }
     std::error_code error;
     bool first = true;
-    for (std::string line; std::getline(std::cin, line); first = false) {
+    for (std::string line; io::next_input_line(line); first = false) {
       if (first) {
         line = std::string(io::without_byte_order_mark(line));
       }

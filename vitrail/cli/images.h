@@ -32,6 +32,8 @@ namespace vitrail::cli {
 /// The model's input for one image: [1, C, H, W], by the model's evaluation transform.
 Tensor model_input(const models::Model& model, const io::Image& image);
 
+/// Makes the folder of a page, index.html, and of its pictures. Throws Error if it has an index.html of another origin.
+void make_page_folder(const std::filesystem::path& folder);
 /// A line on stderr that says so if the data are those of the model's run, which held a share of them out: the model
 /// has learnt the others.
 void note_learned_data(const ModelFlags& model, const DataFlags& data);

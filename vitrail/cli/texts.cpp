@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <iostream>
 #include <iterator>
 #include <optional>
 #include <sstream>
@@ -13,6 +12,7 @@
 
 #include "vitrail/cli/say.h"
 #include "vitrail/io/file.h"
+#include "vitrail/io/suggest.h"
 #include "vitrail/io/wording.h"
 #include "vitrail/kernels/cpu.h"
 #include "vitrail/models/formats/weights.h"
@@ -97,7 +97,7 @@ bool looks_like_file(const std::string& word) {
 std::vector<std::string> texts_of(const std::string& argument, std::int64_t& empty) {
   std::vector<std::string> texts;
   if (argument == "-") {
-    const std::string all(std::istreambuf_iterator<char>(std::cin), {});
+    const std::string all = io::read_standard_input();
     text::check_corpus(all, "standard input");
     texts = io::lines_of(all);
   } else if (io::is_file(argument)) {
@@ -222,6 +222,23 @@ void note_unknown(const text::Tokenizer& tokenizer, std::span<const std::string>
     unknown.add(encoding.ids);
   }
   say_note(unknown.note("the texts"));
+}
+
+void note_unread_words(const text::Tokenizer& tokenizer, std::span<const std::string> texts) {
+  std::vector<std::string> unread;
+  for (const std::string& text : texts) {
+    for (const auto& words : {text::unknown_words(tokenizer, text), text::spelt_words(tokenizer, text)}) {
+      for (const std::string& word : words) {
+        if (std::ranges::find(unread, word) == unread.end()) {
+          unread.push_back(word);
+        }
+      }
+    }
+  }
+  if (!unread.empty()) {
+    say_note(fmt::format("the tokenizer has no pieces for {}, only single characters: the model has hardly read {}",
+                         io::quoted_list(unread, "and"), unread.size() == 1 ? "it" : "them"));
+  }
 }
 
 CLI::Option* add_batch_tokens_flag(CLI::App& command, std::optional<std::int64_t>& batch_tokens) {

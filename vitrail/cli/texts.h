@@ -84,6 +84,8 @@ void note_idle(const std::vector<std::pair<const char*, bool>>& given, const cha
 void note_unknown(const text::Tokenizer& tokenizer, std::span<const std::int64_t> ids, const std::string& source);
 /// The same of several texts together.
 void note_unknown(const text::Tokenizer& tokenizer, std::span<const std::string> texts);
+/// Says on stderr which words of short texts, such as labels, the tokenizer does not know, or has but spelt out.
+void note_unread_words(const text::Tokenizer& tokenizer, std::span<const std::string> texts);
 
 /// A value as a field of a CSV file (RFC 4180): in quotes if it needs them.
 std::string csv_field(const std::string& value);

@@ -275,12 +275,13 @@ void write_map_page(const std::filesystem::path& folder, const std::string& titl
   io::write_png(folder / "map.png", draw_map(points));
   io::write_atomically(
       folder / "index.html",
-      fmt::format("<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n<meta name=\"viewport\" "
+      fmt::format("<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n{5}\n<meta name=\"viewport\" "
                   "content=\"width=device-width, initial-scale=1\">\n<title>{0}</title>\n<style>{1}</style>\n</head>\n"
                   "<body>\n<header><h1>{0}</h1><p>{2}</p></header>\n<main><canvas id=\"map\"></canvas><div "
                   "id=\"legend\"></div><div id=\"tip\"></div></main>\n<script>\nconst data = {3};\n{4}</script>\n"
                   "</body>\n</html>\n",
-                  io::escape_xml(title), map_style, io::escape_xml(lead), script_json(data), map_script));
+                  io::escape_xml(title), map_style, io::escape_xml(lead), script_json(data), map_script,
+                  page_generator));
 }
 
 }  // namespace vitrail::explain

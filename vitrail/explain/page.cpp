@@ -85,10 +85,10 @@ std::string html_page(const std::string& title, const std::string& lead, const s
 std::string html_frame(const std::string& title, const std::string& lead, std::string_view body,
                        std::string_view more_style) {
   return fmt::format(
-      "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
+      "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n{5}\n"
       "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<title>{0}</title>\n"
       "<style>{1}{2}</style>\n</head>\n<body>\n<h1>{0}</h1>\n<p class=\"lead\">{3}</p>\n{4}</body>\n</html>\n",
-      io::escape_xml(title), style, more_style, io::escape_xml(lead), body);
+      io::escape_xml(title), style, more_style, io::escape_xml(lead), body, page_generator);
 }
 
 std::string script_json(const nlohmann::json& json) {

@@ -28,6 +28,9 @@ struct Section {
   int figure_width = 240;  ///< CSS pixels; wider screens show more side by side
 };
 
+/// What the head of each page says of the program that made it.
+inline constexpr const char* page_generator = "<meta name=\"generator\" content=\"vitrail\">";
+
 /// One self-contained HTML page: its style is inside, it has no scripts and takes nothing from elsewhere but the
 /// figures' files. It is readable on a phone and in dark mode.
 std::string html_page(const std::string& title, const std::string& lead, const std::vector<Section>& sections);

@@ -1,12 +1,16 @@
 #include "vitrail/io/file.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <iostream>
+#include <iterator>
 #include <map>
 #include <mutex>
+#include <string>
 #include <system_error>
 #include <tuple>
 #include <utility>
@@ -24,6 +28,8 @@ namespace vitrail::io {
 namespace fs = std::filesystem;
 
 namespace {
+
+std::atomic<int> waiting_for_input = 0;
 
 std::string reason(int error) { return std::generic_category().message(error); }
 
@@ -104,6 +110,7 @@ Container read_whole(const fs::path& path) {
   if (::stat(path.c_str(), &status) != 0 || !S_ISFIFO(status.st_mode)) {
     return read_once<Container>(path);
   }
+  const WaitForInput wait;
   const std::string& content = content_of_pipe(path, status);
   return Container(content.begin(), content.end());
 }
@@ -210,6 +217,20 @@ bool is_file(const fs::path& path) {
   std::error_code none;
   const fs::file_status status = fs::status(path, none);
   return fs::exists(status) && !fs::is_directory(status);
+}
+
+WaitForInput::WaitForInput() { ++waiting_for_input; }
+WaitForInput::~WaitForInput() { --waiting_for_input; }
+bool WaitForInput::any() { return waiting_for_input > 0; }
+
+std::string read_standard_input() {
+  const WaitForInput wait;
+  return {std::istreambuf_iterator<char>(std::cin), {}};
+}
+
+bool next_input_line(std::string& line) {
+  const WaitForInput wait;
+  return static_cast<bool>(std::getline(std::cin, line));
 }
 
 FileStamp stamp_of(const fs::path& path) {

@@ -27,6 +27,22 @@ std::vector<std::uint8_t> read_bytes(const std::filesystem::path& path);
 /// content once; read_text() and read_bytes() keep what they have read of one, so that it may be asked for again.
 bool is_file(const std::filesystem::path& path);
 
+/// While an object of this class exists, its thread waits for what somebody types or another program writes, and does
+/// nothing else: who asks the program to stop need not be kept waiting for it to answer (train::Interrupt).
+class WaitForInput {
+ public:
+  WaitForInput();
+  ~WaitForInput();
+  WaitForInput(const WaitForInput&) = delete;
+  WaitForInput& operator=(const WaitForInput&) = delete;
+
+  static bool any();  ///< whether there is such an object
+};
+/// All of standard input.
+std::string read_standard_input();
+/// The next line of standard input without its end; whether there was one.
+bool next_input_line(std::string& line);
+
 /// What tells cheaply whether a file has changed: zeros of one that is not there.
 struct FileStamp {
   std::int64_t bytes = 0;

@@ -28,11 +28,8 @@ namespace {
 namespace fs = std::filesystem;
 using OrderedJson = nlohmann::ordered_json;
 
-void read_pretrained(io::Fields& f, const PretrainedConfig& defaults, FolderConfig& config) {
+void read_pretrained(io::Fields& f, FolderConfig& config) {
   PretrainedConfig& p = config.pretrained;
-  const std::optional<data::ImageProcessor> processor = p.processor;
-  p = defaults;
-  p.processor = processor;
   config.input_size =
       f.optional<std::vector<std::int64_t>>("input_size", {1, 1 << 20}).value_or(std::vector<std::int64_t>());
   check(config.input_size.empty() || config.input_size.size() == 3,
@@ -87,6 +84,7 @@ void read_pretrained(io::Fields& f, const PretrainedConfig& defaults, FolderConf
 // save_model() writes arguments that timm does not take, or that its JSON cannot express, and a preparation of images
 // that it does not know, into own_object.
 constexpr const char* processor_key = "image_processor";
+constexpr const char* bottleneck_key = "bottleneck";
 
 bool is_beyond_timm(const Family& family, const std::string& key, const nlohmann::json& value) {
   const std::vector<std::string> names = words(std::string(family.beyond_timm));
@@ -110,7 +108,7 @@ FolderConfig read_timm_config(const nlohmann::json& json, const fs::path& path) 
   config.num_classes = f.optional<std::int64_t>("num_classes", io::at_least(0));
   const ArchitectureEntry& entry = architecture_in(f, config.architecture);
   const std::size_t dot = config.architecture.find('.');
-  const PretrainedConfig defaults =
+  config.pretrained =
       pretrained_of(entry, dot == std::string::npos ? "" : std::string_view(config.architecture).substr(dot + 1));
   if (f.kind("model_args") != io::Kind::absent && f.kind("model_args") != io::Kind::null) {
     f.object("model_args");  // throws Error unless it is an object; the family checks its keys
@@ -124,13 +122,15 @@ FolderConfig read_timm_config(const nlohmann::json& json, const fs::path& path) 
       config.pretrained.processor = read_processor(beyond.raw(processor_key), path.string());
       arguments.erase(processor_key);
     }
+    config.pretrained.bottleneck = beyond.get<bool>(bottleneck_key, false);
+    arguments.erase(bottleneck_key);
     config.model_args.update(arguments);
   }
   if (f.kind("pretrained_cfg") == io::Kind::absent) {  // timm's oldest layout has all in one object
-    read_pretrained(f, defaults, config);
+    read_pretrained(f, config);
   } else {
     io::Fields pretrained = f.object("pretrained_cfg");
-    read_pretrained(pretrained, defaults, config);
+    read_pretrained(pretrained, config);
     pretrained.finish();
     if (f.kind("label_names") == io::Kind::list) {
       config.pretrained.label_names = f.get<std::vector<std::string>>("label_names");
@@ -246,6 +246,9 @@ OrderedJson config_json(const Model& model) {
   }
   if (p.processor) {
     config[own_object][processor_key] = processor_json(*p.processor);
+  }
+  if (p.bottleneck) {
+    config[own_object][bottleneck_key] = true;
   }
   if (!p.label_names.empty()) {
     config["label_names"] = p.label_names;

@@ -34,10 +34,8 @@ const std::array<KnownKind, 7> kinds = {{
      [](const std::string& name) { return names_text_model(name); },
      {"is a model of texts", "the tasks lm, translate, classify-text, tag and embed of `vitrail train` take such"}},
     {ModelKind::captioner,
-     [](const std::string& name) { return is_captioner_folder(name) || is_blip_captioner_folder(name); },
-     {"captions images",
-      "`vitrail caption` takes it, and `vitrail train --task caption --model` goes on with it, unless "
-      "it is a Blip"}},
+     [](const std::string& name) { return is_captioner_folder(name); },
+     {"captions images", "`vitrail caption` takes it, and `vitrail train --task caption --model` goes on with it"}},
     {ModelKind::frames,
      [](const std::string& name) { return is_frame_network_folder(name); },
      {"reads sequences of images",

@@ -12,7 +12,7 @@ enum class ModelKind {
   images,     ///< of images or clips: open_model()
   joint,      ///< of images and texts: load_clip(); open_model() takes its image model
   texts,      ///< open_text_model()
-  captioner,  ///< load_captioner(), or load_blip()
+  captioner,  ///< load_captioner()
   frames,     ///< of sequences of images: load_frame_network()
   detector,   ///< load_detector()
   answerer,   ///< of questions about images: load_vqa(), or load_blip()

@@ -236,10 +236,12 @@ Tokenizer word_tokenizer(std::span<const std::string> texts, std::int64_t most, 
     vocab[special] = vocab.size();
   }
   if (grown != nullptr) {
+    const bool lowers = grown->encode("A").ids == grown->encode("a").ids;
     for (std::int64_t id = 0; id < grown->vocab_size(); ++id) {
       const bool fits = grown->has(id) && (id >= std::ssize(specials) ? !vocab.contains(grown->token_of(id))
                                                                       : grown->token_of(id) == specials[id]);
-      check(fits && grown->kind() == "WordLevel", "the tokenizer is not one of words, to which others could be added");
+      check(fits && lowers && grown->kind() == "WordLevel",
+            "the tokenizer is not one of words, to which others could be added");
       vocab[grown->token_of(id)] = id;
     }
   }

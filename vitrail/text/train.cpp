@@ -201,7 +201,8 @@ std::string learn_sentencepiece(std::span<const std::string> texts, const std::s
        {"num_threads", "1"},  // the sums of several would depend on their order
        {"minloglevel", "3"}},
       &sentences, &bytes);
-  check(status.ok(), "sentencepiece cannot learn {} tokens: {}", training.vocab_size, plain_words(status.ToString()));
+  check(status.ok(), "sentencepiece cannot learn {} tokens (--vocab-size): {}", training.vocab_size,
+        plain_words(status.ToString()));
   return bytes;
 }
 

@@ -37,6 +37,34 @@ std::vector<std::string> unknown_words(const Tokenizer& tokenizer, std::string_v
   return words;
 }
 
+std::vector<std::string> spelt_words(const Tokenizer& tokenizer, std::string_view text) {
+  constexpr std::int64_t smallest = 520;  // a vocabulary of bytes, at the end of words too, with nothing else
+  std::vector<std::string> words;
+  if (tokenizer.kind() == "WordLevel" || tokenizer.vocab_size() <= smallest) {
+    return words;
+  }
+  std::string word;
+  std::size_t letters = 0;
+  const auto judge = [&] {
+    if (letters >= 3 && tokenizer.encode(word, false).size() >= letters) {
+      words.push_back(word);
+    }
+    word.clear();
+    letters = 0;
+  };
+  for_each_code_point(text, [&](char32_t c, std::size_t) {
+    const bool letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c >= 0xc0;
+    if (letter) {
+      append_utf8(word, c);
+      ++letters;
+    } else {
+      judge();
+    }
+  });
+  judge();
+  return words;
+}
+
 UnknownTokens::UnknownTokens(const Tokenizer& tokenizer)
     : token_(unknown_token(tokenizer)), name_(token_ ? tokenizer.token_of(*token_) : "") {}
 

@@ -19,6 +19,10 @@ std::optional<std::int64_t> unknown_token(const Tokenizer& tokenizer);
 /// The words of a text of which the tokenizer has nothing but its unknown_token(), as they stand there.
 std::vector<std::string> unknown_words(const Tokenizer& tokenizer, std::string_view text);
 
+/// The words of a text, of three letters or more, of which a tokenizer of pieces has nothing but single characters or
+/// bytes, so that its model has hardly read them; none for tokenizers that have no larger pieces.
+std::vector<std::string> spelt_words(const Tokenizer& tokenizer, std::string_view text);
+
 /// Counts tokens, and among them unknown_token().
 class UnknownTokens {
  public:

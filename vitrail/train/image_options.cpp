@@ -89,6 +89,9 @@ void add_val_share_option(OptionList& list, ImageTaskOptions& o) {
       .below_one()
       .settled()
       .idle_if("beside --val-dir", [&o] { return !o.val_dir.empty(); });
+  list.find("val_split")->idle_if("beside --val-share", [&o] {
+    return o.val_share && o.val_dir.empty() && !o.val_split.empty() && o.val_split != usual_val_split;
+  });
 }
 
 void add_order_options(OptionList& list, ImageTaskOptions& o) {
@@ -340,6 +343,7 @@ std::vector<std::string> data_summary(const ImageTaskOptions& options, const dat
                       "chance (--val-share)",
                       options.data_dir, held_out));
     }
+    note_shared_images(lines, training, validation);
     validation = nullptr;  // which is of the same source
   }
   if (validation != nullptr) {

@@ -255,7 +255,7 @@ TEST(LearningToCaption, SaysWhatCannotBeGuided) {
               o.decoder = "lstm";
               o.decoder_kwargs = R"({"hidden_size": 24})";
             }),
-            "--attn-loss-coef is for a decoder that attends to the image: --decoder gpt2");
+            "--attn-loss-coef is for captioners whose decoder is a gpt2");
   EXPECT_EQ(error([](CaptionTaskOptions& o) { o.augment.no_aug = false; }),
             "--attn-loss-coef takes places in images as they are, which augmentation would move: give --no-aug too");
   const std::string table = (folder / "train.csv").string();

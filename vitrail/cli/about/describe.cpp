@@ -332,7 +332,7 @@ DescribeJson describe(const models::BlipModel& model) {
   const models::BlipConfig& c = model.net->config();
   const auto& image = model.pretrained;
   return {{"model", "blip"},
-          {"architecture", c.answers ? "BlipForQuestionAnswering" : "BlipForConditionalGeneration"},
+          {"architecture", models::blip_answerer_class},
           {"parameters", model.net->parameters.count()},
           {"input_size", {image.channels, image.height, image.width}},
           {"mean", image.mean},
@@ -350,14 +350,14 @@ DescribeJson describe(const models::BlipModel& model) {
 void print_info(const models::BlipModel& model) {
   const models::BlipConfig& c = model.net->config();
   const auto& image = model.pretrained;
-  line("model", c.answers ? "blip, which answers questions about images" : "blip, which says what is in images");
-  line("class", c.answers ? "BlipForQuestionAnswering" : "BlipForConditionalGeneration");
+  line("model", "blip, which answers questions about images");
+  line("class", models::blip_answerer_class);
   line("parameters", count_text(model.net->parameters.count()));
   line("images", fmt::format("{} blocks of width {}, {} heads, {} x {} x {}, patches of {} x {}", c.vision.depth,
                              c.vision.embed_dim, c.vision.num_heads, image.channels, image.height, image.width,
                              c.vision.patch_size[0], c.vision.patch_size[1]));
-  line("texts", fmt::format("{}{} blocks of width {}, {} heads, {} tokens of {}", c.answers ? "twice " : "",
-                            c.text.depth, c.text.dim, c.text.num_heads, c.text.max_positions, c.text.vocab_size));
+  line("texts", fmt::format("twice {} blocks of width {}, {} heads, {} tokens of {}", c.text.depth, c.text.dim,
+                            c.text.num_heads, c.text.max_positions, c.text.vocab_size));
 }
 
 DescribeJson describe(const models::SetModel& model) {

@@ -108,7 +108,7 @@ class Report {
     for (const std::string& name : {std::string("image"), std::string("sheet"), over_all, std::string("pool")}) {
       file(name);
     }
-    io::make_folder(folder_);
+    make_page_folder(folder_);
     if (!flags_.raw.empty()) {
       write_raw(flags_.raw, attention_);
     }

@@ -131,7 +131,7 @@ void draw_class_attention(const ClassAttentionFlags& flags) {
   for (const auto& [name, content] : images) {
     file(name);
   }
-  io::make_folder(folder);
+  make_page_folder(folder);
   for (const auto& [name, content] : images) {
     io::write_png(folder / name, content);
   }

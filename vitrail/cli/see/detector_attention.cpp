@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "vitrail/autograd/tape.h"
+#include "vitrail/cli/images.h"
 #include "vitrail/cli/use/detect.h"
 #include "vitrail/explain/box_overlay.h"
 #include "vitrail/explain/drawing/drawing.h"
@@ -196,7 +197,7 @@ class DetectorReport {
     for (const char* name : {"image.png", "sheet.png"}) {
       check_not_input((folder / name).string(), flags_.image);
     }
-    io::make_folder(folder);
+    make_page_folder(folder);
     io::write_png(folder / "image.png", seen);
     io::write_png(folder / "sheet.png", sheet);
     explain::Section section{.title = "Attention", .text = {}, .table = {}, .figures = {}, .figure_width = 1000};

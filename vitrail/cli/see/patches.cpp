@@ -39,6 +39,7 @@ struct PatchesFlags {
   std::int64_t clusters = 6;
   std::int64_t most = 40;
   std::uint64_t seed = 0;
+  bool skip_broken = false;
   std::vector<const CLI::Option*> of_kmeans;
   const CLI::Option* of_match = nullptr;
 };
@@ -64,14 +65,18 @@ struct PatchesOfImages {
 PatchesOfImages read_patches(const PatchesFlags& flags) {
   const WholeImageModel whole = open_for_whole_images(flags.model);
   const DType dtype = flags.compute.apply();
-  const std::vector<NamedImage> named = list_images(flags.images);
+  const std::vector<NamedImage> named = list_images(flags.images, "", flags.skip_broken);
   check(flags.method != "match" || named.size() == 2, "patches of two images are matched, not of {}", named.size());
   check(named.size() <= most_images, "{} images were given: {} at most can be compared", named.size(), most_images);
   PatchesOfImages result;
   std::vector<Tensor> all;
   std::int64_t count = 0;
   for (const NamedImage& one : named) {
-    const io::Image image = one.read();
+    const std::optional<io::Image> read = read_image(one, flags.skip_broken);
+    if (!read) {
+      continue;
+    }
+    const io::Image& image = *read;
     const Tensor tokens = explain::patch_tokens(*whole.model.net, whole.input(image), dtype);
     result.names.push_back(one.name);
     result.images.push_back(explain::large_enough(whole.seen(image)));
@@ -79,6 +84,8 @@ PatchesOfImages read_patches(const PatchesFlags& flags) {
     all.push_back(tokens.reshape({tokens.size(0) * tokens.size(1), tokens.size(2)}));
     count += all.back().size(0);
   }
+  check(!all.empty(), "none of the images could be read");
+  check(flags.method != "match" || all.size() == 2, "patches of two images are matched, and one of them is broken");
   result.tokens = Tensor::empty({count, all[0].size(1)});
   std::int64_t at = 0;
   for (const Tensor& tokens : all) {
@@ -120,7 +127,7 @@ void write_drawings(const PatchesFlags& flags, const PatchesOfImages& patches, c
     outputs.push_back(fmt::format("{}{:02}.png", flags.method, i));
   }
   check_none_is_input(folder, outputs, patches.names);
-  io::make_folder(folder);
+  make_page_folder(folder);
   for (std::size_t i = 0; i < drawings.size(); ++i) {
     const std::string image = fmt::format("image{:02}.png", i);
     const std::string drawing = fmt::format("{}{:02}.png", flags.method, i);
@@ -181,7 +188,7 @@ std::string draw_pairs(const PatchesFlags& flags, const PatchesOfImages& patches
   matches.resize(static_cast<std::size_t>(std::min<std::int64_t>(all, flags.most)));
   const fs::path folder = flags.output;
   check_none_is_input(folder, {"match.png"}, patches.names);
-  io::make_folder(folder);
+  make_page_folder(folder);
   io::write_png(folder / "match.png", explain::draw_matches(patches.images[0], patches.grids[0], patches.images[1],
                                                             patches.grids[1], matches));
   std::vector<std::int64_t> pairs;
@@ -230,6 +237,7 @@ void add_patches(CLI::App& app) {
   const auto flags = std::make_shared<PatchesFlags>();
   add_model_argument(command, flags->model);
   add_images_argument(command, flags->images);
+  command.add_flag("--skip-broken", flags->skip_broken, "Leave broken images out and name them");
   command
       .add_option("--method", flags->method,
                   "Principal components as red, green and blue (pca), groups (kmeans), or lines between patches of two "

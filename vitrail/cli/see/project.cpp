@@ -10,6 +10,7 @@
 
 #include "vitrail/cli/app.h"
 #include "vitrail/cli/flags.h"
+#include "vitrail/cli/images.h"
 #include "vitrail/cli/print_json.h"
 #include "vitrail/cli/say.h"
 #include "vitrail/data/resize.h"
@@ -209,7 +210,7 @@ void project(const ProjectFlags& flags) {
   for (const char* file : {"map.safetensors", "map.png", "index.html"}) {
     check_not_input((folder / file).string(), flags.features);
   }
-  io::make_folder(folder);
+  make_page_folder(folder);
   explain::write_map_page(folder, fs::path(flags.features).stem().string(), result.lead, points);
   train::Features places = features;
   places.x = result.coordinates;

@@ -25,6 +25,7 @@ struct ReconstructFlags {
   std::int64_t most = 16;
   std::uint64_t seed = 0;
   const CLI::Option* seed_flag = nullptr;
+  bool skip_broken = false;
   ComputeFlags compute;
 };
 
@@ -42,7 +43,7 @@ void reconstruct(const ReconstructFlags& flags) {
     masked = models::open_masked_autoencoder(folder, {}, flags.mae);
   }
   const models::Model& model = with_bottleneck ? with_bottleneck->encoder : masked;
-  std::vector<NamedImage> images = list_images(flags.images, flags.output);
+  std::vector<NamedImage> images = list_images(flags.images, flags.output, flags.skip_broken);
   const std::size_t all = images.size();
   const auto most = static_cast<std::size_t>(flags.most);
   if (all > most) {  // some from all of the list, which often has one class after the other
@@ -55,11 +56,14 @@ void reconstruct(const ReconstructFlags& flags) {
   std::vector<Tensor> inputs;
   inputs.reserve(images.size());
   for (const NamedImage& image : images) {
-    inputs.push_back(model_input(model, image.read()));
+    if (const std::optional<io::Image> read = read_image(image, flags.skip_broken)) {
+      inputs.push_back(model_input(model, *read));
+    }
   }
+  check(!inputs.empty(), "none of the images could be read");
   io::write_png(flags.output, with_bottleneck ? train::autoencoder_sheet(*with_bottleneck, inputs, dtype)
                                               : explain::reconstruction_sheet(model, inputs, flags.seed, dtype));
-  fmt::print("{} of {}, each {}: {}\n", images.size(), io::counted(static_cast<std::int64_t>(all), "images"),
+  fmt::print("{} of {}, each {}: {}\n", inputs.size(), io::counted(static_cast<std::int64_t>(all), "images"),
              with_bottleneck ? "as it is and decoded" : "masked, reconstructed and as it is", flags.output);
 }
 
@@ -75,6 +79,7 @@ void add_reconstruct(CLI::App& app) {
       ->required()
       ->type_name("");
   add_images_argument(command, flags->images);
+  command.add_flag("--skip-broken", flags->skip_broken, "Leave broken images out and name them");
   expect_ending(command.add_option("--output", flags->output, "Image to write, with a row for each of IMAGES")
                     ->capture_default_str(),
                 ".png");

@@ -42,6 +42,7 @@ class Page {
         names_(train::class_names(model_)) {}
 
   void write() {
+    make_page_folder(folder_);
     io::make_folder(folder_ / "attention");
     dtype_ = flags_.compute.apply();
     evaluation_ = evaluate_under_bar("evaluating", model_, dataset_, flags_.data.options(dtype_));

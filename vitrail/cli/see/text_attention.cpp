@@ -11,6 +11,7 @@
 #include <fmt/format.h>
 
 #include "vitrail/cli/flags.h"
+#include "vitrail/cli/images.h"
 #include "vitrail/explain/attention.h"
 #include "vitrail/explain/overlay.h"
 #include "vitrail/explain/page.h"
@@ -232,7 +233,7 @@ void draw_text_attention(const TextAttentionFlags& flags) {
   std::vector<TextAttention> attentions =
       explain::record_text_attention(*model.net, reading.inputs, reading.words, flags.dtype);
   check(!attentions.empty(), "{} has no attention to show", model.name);
-  io::make_folder(flags.output);
+  make_page_folder(flags.output);
   TextReport(flags, std::move(reading), std::move(attentions)).write();
 }
 

@@ -1,7 +1,9 @@
 // The command `vitrail quantize`, which converts the weights of a model to int8.
 #include "vitrail/models/quantize.h"
 
+#include <algorithm>
 #include <filesystem>
+#include <limits>
 #include <memory>
 
 #include <CLI/CLI.hpp>
@@ -96,9 +98,14 @@ void quantize(const QuantizeFlags& flags) {
   json["bytes"] = {{"float", models::stored_bytes(*model.net, flags.model.name_or_folder())},
                    {"int8", models::parameter_bytes(*small.net)}};
   for (const std::int64_t size : {std::int64_t{1}, std::int64_t{8}}) {
-    json["forward_ms"].push_back({{"batch_size", size},
-                                  {"float", train::fastest_forward_ms(model, size, dtype)},
-                                  {"int8", train::fastest_forward_ms(small, size, dtype)}});
+    // In turns, so that what else the machine does meets both.
+    double was = std::numeric_limits<double>::infinity();
+    double is = was;
+    for (int turn = 0; turn < 3; ++turn) {
+      was = std::min(was, train::fastest_forward_ms(model, size, dtype));
+      is = std::min(is, train::fastest_forward_ms(small, size, dtype));
+    }
+    json["forward_ms"].push_back({{"batch_size", size}, {"float", was}, {"int8", is}});
   }
   if (images != nullptr) {
     const train::Evaluation before = run(model, *images, flags, dtype, "evaluating as it was");

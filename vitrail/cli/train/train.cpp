@@ -214,6 +214,11 @@ Log log_of_rank(int rank, const std::string& folder) {
   return log;
 }
 
+// Whether a task learns from images without labels, so that its encoder is what others go on with.
+bool learns_images_alone(const std::string& kind) {
+  return kind == "mae" || kind == "simclr" || kind == "mocov3" || kind == "dino" || kind == "autoencoder";
+}
+
 void run_training(const train::TaskOptions& options) {
   const std::unique_ptr<dist::Communicator> ranks = dist::started_ranks();
   const train::Interrupt interrupt;
@@ -225,9 +230,16 @@ void run_training(const train::TaskOptions& options) {
   hooks.progress = log || ranks->rank() == 0 ? &progress : nullptr;
   hooks.ranks = ranks.get();
   try {
-    if (train::fit(options, hooks).stopped) {
+    const train::FitResult result = train::fit(options, hooks);
+    if (result.stopped) {
       // The exit status tells a shell, as in `vitrail train … && …`, that the run was stopped.
       throw CLI::RuntimeError(128 + std::max(train::Interrupt::signal(), 0));
+    }
+    if (hooks.progress != nullptr && learns_images_alone(options.kind())) {
+      progress.line(
+          fmt::format("next: `vitrail encoder {0} --output encoder`, which train, embed, index and attention "
+                      "take as their model; docs/latent.md shows what it has learnt",
+                      io::shell_word(result.folder.string())));
     }
   } catch (const dist::AgreedError& error) {
     if (ranks->size() == 1) {

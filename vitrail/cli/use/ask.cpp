@@ -173,7 +173,7 @@ class LookedAtPage {
       check_not_input((folder / name).string(), flags_.image);
       names.push_back(name);
     }
-    io::make_folder(folder);
+    make_page_folder(folder);
     for (const auto& [name, image] : pictures_) {
       io::write_png(folder / name, image);
     }

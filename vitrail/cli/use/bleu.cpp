@@ -2,8 +2,6 @@
 #include "vitrail/text/score/bleu.h"
 
 #include <algorithm>
-#include <iostream>
-#include <iterator>
 #include <memory>
 #include <optional>
 #include <string>
@@ -118,8 +116,8 @@ void bleu(BleuFlags flags) {
   }
   const bool from_stdin = flags.input == "-";
   const std::string source = from_stdin ? "standard input" : flags.input;
-  const text::Segments hypotheses = segments_of(
-      from_stdin ? std::string(std::istreambuf_iterator<char>(std::cin), {}) : io::read_text(flags.input), source);
+  const text::Segments hypotheses =
+      segments_of(from_stdin ? io::read_standard_input() : io::read_text(flags.input), source);
   for (std::size_t i = 0; i < references.size(); ++i) {
     text::check_parallel(hypotheses, source, references[i], flags.references[i]);
   }

@@ -23,7 +23,6 @@
 #include "vitrail/io/json.h"
 #include "vitrail/io/wording.h"
 #include "vitrail/models/base/shipped.h"
-#include "vitrail/models/joint/blip_folder.h"
 #include "vitrail/ops/math/reduce.h"
 #include "vitrail/text/tokenizer.h"
 #include "vitrail/train/captions/captions.h"
@@ -36,60 +35,21 @@ namespace fs = std::filesystem;
 constexpr std::int64_t usual_beams = 3;  // if neither the user nor the folder says how many
 constexpr std::int64_t usual_caption_tokens = 64;
 
-models::BlipModel open_blip(const ModelFlags& flags) {
-  flags.check_unchanged();
-  check_usage(!flags.prepares_images(), "'{}' prepares images as its folder says", flags.model);
-  return models::load_blip(flags.name_or_folder());
-}
-
-// A captioner, or transformers' BlipForConditionalGeneration, with its tokenizer.
-class OpenCaptioner {
- public:
-  explicit OpenCaptioner(const ModelFlags& flags)
-      : model_(models::is_blip_captioner_folder(flags.name_or_folder()) ? nullptr : open_captioner(flags)),
-        blip_(model_ ? models::BlipModel() : open_blip(flags)),
-        tokenizer_(text::load_tokenizer(flags.name_or_folder())) {}
-
-  const models::Captioner* captioner() const { return model_.get(); }  // null: a Blip
-  const text::Tokenizer& tokenizer() const { return tokenizer_; }
-  const models::PretrainedConfig& images() const { return model_ ? model_->image_model.pretrained : blip_.pretrained; }
-  std::int64_t end() const { return model_ ? model_->end : blip_.net->config().sep_token_id; }
-  std::int64_t max_positions() const {
-    return model_ ? model_->max_positions() : blip_.net->config().text.max_positions;
-  }
-  std::vector<std::vector<train::Caption>> captions_of(const Tensor& x, const train::CaptionOptions& options) const {
-    if (model_) {
-      return train::captions_of(*model_, tokenizer_, x, options);
-    }
-    const autograd::NoGrad no_grad;
-    nn::Pass pass{.dtype = options.generate.dtype};
-    const models::BlipWriting writing(*blip_.net, blip_.net->context(x, {}, pass), options.generate.dtype);
-    return train::captions_of(writing, x.size(0), blip_.net->config().bos_token_id, end(), tokenizer_, options);
-  }
-
- private:
-  std::unique_ptr<models::Captioner> model_;
-  models::BlipModel blip_;
-  text::Tokenizer tokenizer_;
-};
-
 class ImageCaptions {
  public:
   explicit ImageCaptions(const CaptionFlags& flags)
       : flags_(flags),
         dtype_(flags.compute.apply()),
-        opened_(flags.model),
-        options_(caption_options_of(flags, opened_.end(), opened_.max_positions(), dtype_)) {
-    const models::Captioner* const model = opened_.captioner();
-    check_usage(!flags.attention || model != nullptr,
-                "--attention draws what a captioner looks at, not yet what '{}' does", flags.model.model);
-    check_usage(!flags.attention || !model->cross_attention().empty(),
+        model_(open_captioner(flags.model)),
+        tokenizer_(text::load_tokenizer(flags.model.name_or_folder())),
+        options_(caption_options_of(flags, model_->end, model_->max_positions(), dtype_)) {
+    check_usage(!flags.attention || !model_->cross_attention().empty(),
                 "'{}' writes with a {}, which attends to no places of the image: its image model's attention is drawn "
                 "by 'vitrail attention'",
-                flags.model.model, model == nullptr ? "" : model->decoder_kind());
+                flags.model.model, model_->decoder_kind());
     if (flags.attention) {
-      layer_ = checked_place(flags.layer.value_or(-1), std::ssize(model->cross_attention()), "layer");
-      head_ = flags.head ? std::optional(checked_place(*flags.head, model->decoder_shape().num_heads, "head"))
+      layer_ = checked_place(flags.layer.value_or(-1), std::ssize(model_->cross_attention()), "layer");
+      head_ = flags.head ? std::optional(checked_place(*flags.head, model_->decoder_shape().num_heads, "head"))
                          : std::nullopt;
     }
   }
@@ -121,8 +81,8 @@ class ImageCaptions {
 
  private:
   void take(const std::vector<std::string>& names, const std::vector<io::Image>& images) {
-    const Tensor x = train::prepared(opened_.images(), images);
-    const auto said = opened_.captions_of(x, options_);
+    const Tensor x = train::prepared(model_->image_model.pretrained, images);
+    const auto said = train::captions_of(*model_, tokenizer_, x, options_);
     for (std::size_t i = 0; i < said.size(); ++i) {
       for (const train::Caption& one : said[i]) {
         print(names[i], one);
@@ -151,14 +111,14 @@ class ImageCaptions {
   }
 
   void draw(const std::string& name, const Tensor& x, const std::vector<std::int64_t>& ids) {
-    const std::vector<Tensor> layers = explain::caption_attention(*opened_.captioner(), x, ids, dtype_);
+    const std::vector<Tensor> layers = explain::caption_attention(*model_, x, ids, dtype_);
     const Tensor& map = layers[static_cast<std::size_t>(layer_)];
-    const models::PretrainedConfig& how = opened_.images();
+    const models::PretrainedConfig& how = model_->image_model.pretrained;
     io::make_folder(flags_.output);
-    io::write_png(fs::path(flags_.output) / pictures_.next(name),
-                  explain::caption_strip(explain::image_of(x, how.mean, how.std),
-                                         explain::words_of_caption(opened_.tokenizer(), ids),
-                                         head_ ? map.select(0, *head_).contiguous() : ops::mean(map, {0})));
+    io::write_png(
+        fs::path(flags_.output) / pictures_.next(name),
+        explain::caption_strip(explain::image_of(x, how.mean, how.std), explain::words_of_caption(tokenizer_, ids),
+                               head_ ? map.select(0, *head_).contiguous() : ops::mean(map, {0})));
   }
 
   static std::int64_t checked_place(std::int64_t asked, std::int64_t count, std::string_view what) {
@@ -171,7 +131,8 @@ class ImageCaptions {
   std::int64_t layer_ = 0;  // which is drawn
   std::optional<std::int64_t> head_;
   DType dtype_;
-  OpenCaptioner opened_;
+  std::unique_ptr<models::Captioner> model_;
+  text::Tokenizer tokenizer_;
   train::CaptionOptions options_;
   PictureNames pictures_;
   std::map<std::string, std::int64_t> ids_;  // COCO's, as eval-captions reads them
@@ -184,7 +145,6 @@ std::unique_ptr<models::Captioner> open_captioner(const ModelFlags& flags) {
   flags.check_unchanged();
   const std::string folder = flags.name_or_folder();
   check(fs::exists(folder) || models::is_shipped_name(folder), "there is no model folder '{}'", folder);
-  check(!models::is_blip_captioner_folder(folder), "'{}' is a Blip, which 'vitrail caption' alone takes", flags.model);
   check(models::is_captioner_folder(folder), "'{}' captions no images: {}", flags.model,
         flags.instead("train --task caption"));
   std::unique_ptr<models::Captioner> model = models::load_captioner(folder);
@@ -250,15 +210,13 @@ void caption_images(const CaptionFlags& flags) { ImageCaptions(flags).run(); }
 void evaluate_captioner(const ModelFlags& model, const ComputeFlags& compute, const DataFlags& data,
                         std::int64_t num_beams, bool json) {
   const train::EvaluateOptions options = data.options(compute.apply());
-  const OpenCaptioner opened(model);
-  check_usage(opened.captioner() != nullptr,
-              "'{}' is a Blip, whose captions are written by 'vitrail caption' and scored by 'vitrail eval-captions'",
-              model.model);
+  const std::unique_ptr<models::Captioner> captioner = open_captioner(model);
+  const text::Tokenizer tokenizer = text::load_tokenizer(model.name_or_folder());
   const data::CaptionedImages pairs =
       data::open_captioned_images(data.data, {.split = data.split, .scenes = true, .skip_broken = data.skip_broken});
   say_notes_of(*pairs.images);
-  const train::CaptionEvaluation result = train::evaluate_captions(*opened.captioner(), opened.tokenizer(), pairs,
-                                                                   options, usual_caption_tokens, num_beams);
+  const train::CaptionEvaluation result =
+      train::evaluate_captions(*captioner, tokenizer, pairs, options, usual_caption_tokens, num_beams);
   say_note(result.unknown);
   if (json) {
     nlohmann::ordered_json all = {
@@ -296,7 +254,7 @@ void evaluate_captioner(const ModelFlags& model, const ComputeFlags& compute, co
   if (result.cut > 0) {
     tell("{} longer than the model's {}, of which the loss is that of the beginning\n",
          result.cut == 1 ? "1 caption is" : fmt::format("{} captions are", result.cut),
-         io::counted(train::most_new_tokens(*opened.captioner(), usual_caption_tokens), "tokens"));
+         io::counted(train::most_new_tokens(*captioner, usual_caption_tokens), "tokens"));
   }
   for (const std::string& broken : result.broken) {
     tell("left out: {}\n", broken);

@@ -14,6 +14,7 @@
 #include "vitrail/models/detection/detr_folder.h"
 #include "vitrail/models/formats/preprocessor.h"
 #include "vitrail/models/formats/weights.h"
+#include "vitrail/models/joint/blip_captioner.h"
 #include "vitrail/models/joint/blip_folder.h"
 #include "vitrail/models/joint/captioner.h"
 #include "vitrail/models/joint/clip_folder.h"
@@ -71,7 +72,8 @@ void convert_whole(const ConvertFlags& flags, models::ModelKind kind, DType dtyp
     write(*model.net, layout_of_transformers, [&](const fs::path& to) { models::write_detector(model, to, dtype); });
   } else if (kind == models::ModelKind::captioner) {
     const std::unique_ptr<models::Captioner> model = models::load_captioner(source);
-    const bool of_transformers = models::model_type_in(source) == models::vision_encoder_decoder_type;
+    const bool of_transformers = models::model_type_in(source) == models::vision_encoder_decoder_type ||
+                                 models::is_blip_captioner_folder(source);
     write(*model, of_transformers ? layout_of_transformers : own_layout,
           [&](const fs::path& to) { model->write(to, dtype); });
   } else {

@@ -70,7 +70,8 @@ void write_encoder(const EncoderFlags& flags) {
   if (!bottleneck || flags.no_bottleneck) {
     create.num_classes = 0;
   }
-  const models::Model model = models::load_model(folder, create);
+  models::Model model = models::load_model(folder, create);
+  model.pretrained.bottleneck = bottleneck && model.net->num_classes() > 0;
   models::save_model(model, flags.output);
   const std::string what = bottleneck ? encoder_of(flags.no_bottleneck ? "mae" : "autoencoder") : encoder_of(kind);
   fmt::print("of {}, {}: {}, {:.2f} M parameters, {} numbers for an image of {}x{} pixels{}: {}\n", folder.string(),

@@ -15,6 +15,7 @@
 #include "vitrail/cli/images.h"
 #include "vitrail/cli/print_json.h"
 #include "vitrail/cli/say.h"
+#include "vitrail/cli/texts.h"
 #include "vitrail/data/dataset.h"
 #include "vitrail/data/resize.h"
 #include "vitrail/explain/drawing/drawing.h"
@@ -123,6 +124,7 @@ class IndexModel {
           name_);
     const text::Tokenizer tokenizer = train::load_pair_tokenizer(folder_);
     models::check_vocabulary(tokenizer.vocab_size(), joint_->net->config().text.vocab_size, folder_);
+    note_unread_words(tokenizer, texts);
     const train::PairTexts encoded = train::encode_pair_texts(*joint_->net, tokenizer, texts);
     if (const std::string note = train::cut_note(encoded, joint_->net->max_positions()); !note.empty()) {
       say("note: {}\n", note);
@@ -251,6 +253,7 @@ struct SearchFlags {
   std::int64_t count = 10;
   std::string output;
   bool json = false;
+  bool skip_broken = false;
   ComputeFlags compute;
 };
 
@@ -309,9 +312,10 @@ void search_images(const SearchFlags& flags) {
     }
   }
   if (!flags.images.empty()) {
-    for (const NamedImage& query : list_images(flags.images, flags.output)) {
-      const io::Image image = query.read();
-      find(query.name, cell(image, "query"), model.of_image(image, dtype));
+    for (const NamedImage& query : list_images(flags.images, flags.output, flags.skip_broken)) {
+      if (const std::optional<io::Image> image = read_image(query, flags.skip_broken)) {
+        find(query.name, cell(*image, "query"), model.of_image(*image, dtype));
+      }
     }
   }
   if (source) {
@@ -370,6 +374,14 @@ void find_duplicates(const DuplicateFlags& flags) {
     fmt::print("\n");
   }
   fmt::print("{} of alike images among {}\n", io::counted(std::ssize(groups), "groups"), index.images.size());
+  const auto largest =
+      groups.empty() ? 0 : std::ssize(*std::ranges::max_element(groups, {}, &std::vector<std::int64_t>::size));
+  if (2 * largest > std::ssize(index.images) && largest > 2) {
+    say_note(
+        fmt::format("{} of {} images are alike by --threshold {}: '{}' finds most images alike, so that a larger "
+                    "threshold tells more, or a model that has learnt more",
+                    largest, index.images.size(), flags.threshold, index.model));
+  }
 }
 
 }  // namespace
@@ -428,6 +440,7 @@ void add_search(CLI::App& app) {
       ->check(at_least(1))
       ->type_name("K");
   expect_ending(command.add_option("--output", flags->output, "Contact sheet to write")->type_name("FILE"), ".png");
+  command.add_flag("--skip-broken", flags->skip_broken, "Leave broken images out and name them");
   command.add_flag("--json", flags->json, "Print JSON");
   add_compute_flags(command, flags->compute);
   add_examples(command, {"vitrail search albums.index holiday.jpg -k 20 --output found.png",

@@ -4,10 +4,10 @@
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>
-#include <iostream>
 #include <memory>
 #include <optional>
 #include <string>
+#include <system_error>
 #include <vector>
 
 #include <CLI/CLI.hpp>
@@ -21,6 +21,7 @@
 #include "vitrail/cli/interrupted.h"
 #include "vitrail/cli/texts.h"
 #include "vitrail/io/file.h"
+#include "vitrail/io/wording.h"
 #include "vitrail/models/text/text_model.h"
 #include "vitrail/text/strings/unicode.h"
 #include "vitrail/text/tokenizer.h"
@@ -196,6 +197,10 @@ class LineSource {
   explicit LineSource(const std::string& name) : name_(name), from_input_(name == "-") {
     most_ = from_input_ && isatty(STDIN_FILENO) != 0 ? 1 : lines_together;
     if (!from_input_) {
+      std::error_code none;
+      check(std::filesystem::exists(name, none) || name.find(' ') == std::string::npos,
+            "there is no file '{0}': a text is translated by `echo {1} | vitrail translate MODEL -`", name,
+            io::shell_word(name));
       text_ = io::read_text(name);
       check(!text_.empty(), "{}: the text is empty", name);
       total_ = std::count(text_.begin(), text_.end(), '\n') + (text_.ends_with('\n') ? 0 : 1);
@@ -214,7 +219,7 @@ class LineSource {
  private:
   bool take(std::string& line) {
     if (from_input_) {
-      return static_cast<bool>(std::getline(std::cin, line));
+      return io::next_input_line(line);
     }
     if (at_ >= text_.size()) {
       return false;

@@ -119,6 +119,7 @@ class Zeroshot {
 
   void predict() {
     const std::vector<std::string> labels = read_labels(flags_.labels);
+    note_unread_words(model_.tokenizer, labels);
     const Tensor vectors = label_vectors(labels);
     if (flags_.format == "csv") {
       fmt::print("file,rank,label,index,probability\n");

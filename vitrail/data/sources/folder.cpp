@@ -49,7 +49,7 @@ class FolderWalk {
       if (it->is_directory(unknown)) {  // also through a symbolic link
         has_folders = true;
         visit(it->path(), relative / name);
-      } else if (io::is_image_name(name)) {
+      } else if (io::is_image_name(name) && !it->is_fifo(unknown) && !it->is_socket(unknown)) {
         images.push_back((relative / name).string());
       } else {
         ++passed_over;

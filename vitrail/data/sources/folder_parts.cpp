@@ -203,6 +203,8 @@ Listing list_file(const fs::path& path, const std::string& split, const ListOpti
   constexpr std::array compressed = {".gz", ".xz", ".zst", ".bz2"};
   check(std::ranges::find(compressed, extension) == compressed.end(), "{}: the file is compressed: unpack it first",
         path.string());
+  check(!io::is_image_name(path), "{}: one image is no data set: name the folder, archive or table that it is in",
+        path.string());
   fail(
       "{}: not a data set: a folder of class folders, a .tar or .tar.gz of one, a .csv of path,label, CIFAR's .bin or "
       "MNIST's idx3-ubyte was expected",

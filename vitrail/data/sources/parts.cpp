@@ -209,7 +209,10 @@ bool has_part(const Parts& parts, const std::string& split) {
 }
 
 bool is_all_for_training(const Parts& parts) {
-  return std::ranges::all_of(parts, [](const Part& part) { return is_of_part(part.name, "train"); });
+  return std::ranges::all_of(parts, [](const Part& part) {
+    return part.name.empty() || is_of_part(part.name, "train") ||
+           is_same_part(without_year(part.name), in_place_of_training);
+  });
 }
 
 const Part* choose_part(const Parts& parts, const std::string& split, const std::string& source,

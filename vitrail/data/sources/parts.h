@@ -63,7 +63,7 @@ const Part* choose_part(const Parts& parts, const std::string& split, const std:
                         std::vector<std::string>& notes, const PartSearch& search = {});
 /// Whether choose_part() finds a part called `split`, or one in its place.
 bool has_part(const Parts& parts, const std::string& split);
-/// Whether a source has no part for anything but training: it is whole, or has one for training alone.
+/// Whether a source has no part for anything but training ("trainval" too); what is of no part counts for nothing.
 bool is_all_for_training(const Parts& parts);
 /// Throws Error, which names the parts, if a source has more than one, or, unless `one_is_whole`, any.
 void check_whole(const Parts& parts, const std::string& source, bool one_is_whole = true);

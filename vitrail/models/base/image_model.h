@@ -21,6 +21,7 @@ namespace vitrail::models {
 struct PretrainedConfig : data::ImageConfig {
   PretrainedConfig() { crop_pct = 0.9; }  ///< the value of timm's VisionTransformer
   std::vector<std::string> label_names;   ///< may be empty
+  bool bottleneck = false;  ///< the classifier is the bottleneck of an autoencoder: its numbers are no classes
 };
 
 /// The layout of a model's tokens, which tells the place in the image of each feature and of each part of an attention

@@ -1,5 +1,5 @@
 /// \file
-/// BLIP (Li et al. 2022): a picture's tokens, a question that looks at them, and a decoder that answers.
+/// BLIP that answers questions (Li et al. 2022): a picture's tokens, a question that looks at them, and a decoder.
 #pragma once
 
 #include <cstdint>
@@ -7,39 +7,35 @@
 #include <optional>
 #include <string>
 
+#include "vitrail/models/joint/blip_decoder.h"
 #include "vitrail/models/joint/blip_text.h"
 #include "vitrail/models/text/language_body.h"
 #include "vitrail/models/text/text_network.h"
 #include "vitrail/models/vit/vit.h"
-#include "vitrail/nn/linear.h"
 #include "vitrail/nn/network.h"
-#include "vitrail/nn/norm.h"
 #include "vitrail/nn/pass.h"
 
 namespace vitrail::models {
 
-/// The sizes and parts of a Blip.
+/// The sizes of a Blip, or of a BlipCaptioner.
 struct BlipConfig {
   VitConfig vision = {};
   BlipTextConfig text = {};
-  bool answers = true;                ///< whether there is an encoder of questions, which the decoder looks at
   std::int64_t bos_token_id = 30522;  ///< with which the decoder begins, [DEC]
   std::int64_t sep_token_id = 102;    ///< which ends what it writes
   std::int64_t pad_token_id = 0;
 };
 
-/// transformers' BlipForQuestionAnswering and BlipForConditionalGeneration, which has no encoder of questions:
+/// transformers' BlipForQuestionAnswering:
 ///
 /// ```text
 /// image = vision(x)                               [B, 1 + patches, D], the class token first
 /// question = text_encoder(ids, image)             every token of a question sees all others, and the image
 /// logits = head(text_decoder(answer, question))   the decoder looks at the question's states, not at the image
-/// logits = head(text_decoder(caption, image))     without questions
 /// ```
 ///
-/// Parameters: `vision_model` with timm's names inside, `text_encoder`, `text_decoder.bert` and
-/// `text_decoder.cls.predictions.{transform,bias}`; the head's weight is the decoder's embedding. Checkpoints have
-/// transformers' names (blip_folder.h).
+/// Parameters: `vision_model` with timm's names inside, `text_encoder`, and `text_decoder` (BlipDecoder). Checkpoints
+/// have transformers' names (blip_folder.h).
 class Blip final : public nn::Network {
  public:
   explicit Blip(const BlipConfig& config, const nn::StoreOptions& store = {});
@@ -55,20 +51,15 @@ class Blip final : public nn::Network {
   /// the decoder also the states of padding, in forward() as in generate(), so that an answer depends on what else is
   /// in the batch; to get the same, drop the lengths.
   Context question_states(const Texts& questions, const Tensor& image_states, nn::Pass& pass) const;
-  /// The context of images x and, for a model that answers, of questions about them. Throws Error if questions are
-  /// missing, or given to a model without them.
+  /// The context of images x and of a question about each.
   Context context(const Tensor& x, const Texts& questions, nn::Pass& pass) const;
-  /// The logits [B, N, V] f32 of the token that follows each of texts [B, N], answers or captions. No token sees a
-  /// later one, so that padding behind a text changes nothing.
+  /// The logits [B, N, V] f32 of the token that follows each of answers [B, N].
   Tensor logits(const Texts& texts, const Context& context, nn::Pass& pass) const;
-  /// The same of states of the decoder.
-  Tensor head(const Tensor& states) const;
 
   const VisionTransformer& vision() const { return *vision_; }
-  const BlipText& question() const;  ///< throws Error if there is none
-  const BlipText& decoder() const { return *decoder_; }
+  const BlipText& question() const { return *question_; }
+  const BlipDecoder& decoder() const { return *decoder_; }
   const BlipConfig& config() const { return config_; }
-  bool answers() const { return config_.answers; }
 
   std::int64_t depth() const override;
   std::int64_t layer_of(const std::string& parameter) const override;
@@ -79,10 +70,7 @@ class Blip final : public nn::Network {
   BlipConfig config_;
   std::optional<VisionTransformer> vision_;
   std::optional<BlipText> question_;
-  std::optional<BlipText> decoder_;
-  std::optional<nn::Linear> transform_;
-  std::optional<nn::Norm> transform_norm_;
-  Tensor bias_;
+  std::optional<BlipDecoder> decoder_;
 };
 
 /// A Blip with a context, as one that continues texts about it: begin() has a text for each of the B contexts.

@@ -1,7 +1,9 @@
 #include "vitrail/models/joint/blip_folder.h"
 
 #include <array>
+#include <string_view>
 #include <utility>
+#include <vector>
 
 #include <nlohmann/json.hpp>
 
@@ -21,11 +23,10 @@ namespace fs = std::filesystem;
 using Json = nlohmann::json;
 
 constexpr const char* blip_type = "blip";
-constexpr const char* answers_class = "BlipForQuestionAnswering";
-constexpr const char* captions_class = "BlipForConditionalGeneration";
+constexpr std::string_view vision_prefix = "vision_model.";
 
 // Texts have transformers' own names; older files have what is tied twice, and a buffer of places.
-constexpr std::array<NameRule, 13> blip_names = {
+constexpr std::array<NameRule, 13> names_of_answerer = {
     {{"vision_model.cls_token", "vision_model.embeddings.class_embedding"},
      {"vision_model.pos_embed", "vision_model.embeddings.position_embedding"},
      {"vision_model.patch_embed.proj.@", "vision_model.embeddings.patch_embedding.@"},
@@ -82,15 +83,21 @@ void read_texts(io::Fields& f, BlipConfig& config) {
   c.padding = config.pad_token_id;
 }
 
-BlipConfig read_blip(const Json& json, const std::string& source) {
+// The class that a config.json names first; that of an answerer if it names none.
+std::string class_of(const Json& json) {
+  const auto classes = json.find("architectures");
+  const bool named = classes != json.end() && classes->is_array() && !classes->empty() && classes->front().is_string();
+  return named ? classes->front().get<std::string>() : blip_answerer_class;
+}
+
+BlipConfig read_blip(const Json& json, const std::string& source, const std::string& wanted) {
   io::Fields f(json, source);
-  BlipConfig config;
-  const auto architectures = f.get<std::vector<std::string>>("architectures", {answers_class});
-  const std::string name = architectures.empty() ? "" : architectures.front();
-  check(name == answers_class || name == captions_class,
+  const std::string name = class_of(json);
+  check(name == blip_answerer_class || name == blip_captioner_class,
         "{}: the architecture '{}' is neither transformers' {} nor {}, which are what vitrail reads of BLIP", source,
-        name, answers_class, captions_class);
-  config.answers = name == answers_class;
+        name, blip_answerer_class, blip_captioner_class);
+  check(name == wanted, "{}: the architecture is {}, expected {}", source, name, wanted);
+  BlipConfig config;
   io::Fields vision(hub_tower(f, "vision_config"), source + ": 'vision_config'");
   config.vision = read_vision(vision);
   io::Fields text(hub_tower(f, "text_config"), source + ": 'text_config'");
@@ -99,81 +106,111 @@ BlipConfig read_blip(const Json& json, const std::string& source) {
   return config;
 }
 
-BlipModel make_blip(const Json& json, const std::string& source, const nn::StoreOptions& store) {
-  BlipModel model;
-  const BlipConfig config = read_blip(json, source);
-  model.net = std::make_unique<Blip>(config, store);
-  model.pretrained = hub_tower_images(config.vision, false);
-  model.pretrained.crop_mode = "squash";
-  model.config = json.dump();
-  return model;
+PretrainedConfig images_of(const BlipConfig& config) {
+  PretrainedConfig images = hub_tower_images(config.vision, false);
+  images.crop_mode = "squash";
+  return images;
 }
 
 }  // namespace
 
-bool is_blip_folder(const fs::path& given) { return model_type_in(shipped_or(given)) == blip_type; }
-
-bool is_blip_captioner_folder(const fs::path& given) {
-  if (!is_blip_folder(given)) {
-    return false;
-  }
-  const nlohmann::json config = io::read_json(shipped_or(given) / config_file);
-  const auto classes = config.find("architectures");
-  return classes != config.end() && classes->is_array() && !classes->empty() && classes->front() == captions_class;
+std::string blip_class_in(const fs::path& given) {
+  const fs::path folder = shipped_or(given);
+  return model_type_in(folder) == blip_type ? class_of(io::read_json(folder / config_file)) : "";
 }
 
-BlipModel load_blip(const fs::path& given, nn::Fill fill) {
-  const fs::path folder = shipped_or(given);
+bool is_blip_folder(const fs::path& folder) {
+  const std::string name = blip_class_in(folder);
+  return !name.empty() && name != blip_captioner_class;
+}
+
+BlipFiles read_blip_folder(const fs::path& folder, const std::string& architecture) {
   const fs::path path = folder / config_file;
   const Json json = read_config(folder);
   check(is_blip(json), "'{}' is no BLIP: the \"model_type\" in its {} is not '{}'", folder.string(), config_file,
         blip_type);
-  BlipModel model = make_blip(json, path.string(), {.fill = fill});
-  const VitConfig& vision = model.net->config().vision;
-  read_preprocessor(folder, model.pretrained);
-  check(model.pretrained.height == vision.img_size[0] && model.pretrained.width == vision.img_size[1],
+  BlipFiles files{read_blip(json, path.string(), architecture), {}, json.dump()};
+  files.images = images_of(files.sizes);
+  read_preprocessor(folder, files.images);
+  const VitConfig& vision = files.sizes.vision;
+  check(files.images.height == vision.img_size[0] && files.images.width == vision.img_size[1],
         "'{}': its preprocessor_config.json makes images of {} x {} pixels, but the model takes {} x {}",
-        folder.string(), model.pretrained.height, model.pretrained.width, vision.img_size[0], vision.img_size[1]);
+        folder.string(), files.images.height, files.images.width, vision.img_size[0], vision.img_size[1]);
+  return files;
+}
+
+BlipModel load_blip(const fs::path& given, nn::Fill fill) {
+  const fs::path folder = shipped_or(given);
+  BlipFiles files = read_blip_folder(folder, blip_answerer_class);
+  BlipModel model{std::make_unique<Blip>(files.sizes, nn::StoreOptions{.fill = fill}), std::move(files.images),
+                  std::move(files.config)};
   if (fill != nn::Fill::meta) {
-    const WeightsTarget target = whole_network(model.net->parameters);
-    load_weights(target, open_weights(folder), {blip_names, ""}, {}, {});
+    load_weights(whole_network(model.net->parameters), open_weights(folder), {blip_names(), ""}, {}, {});
   }
   return model;
 }
 
 BlipModel create_blip(const std::string& config, const std::string& source, const nn::StoreOptions& store) {
-  return make_blip(io::parse_json(config, source), source, store);
+  const BlipConfig sizes = read_blip(io::parse_json(config, source), source, blip_answerer_class);
+  return {std::make_unique<Blip>(sizes, store), images_of(sizes), config};
 }
 
-io::NamedTensors blip_tensors(const Blip& model, const std::function<Tensor(const nn::Parameter&)>& value) {
+std::span<const NameRule> blip_names() { return names_of_answerer; }
+
+std::span<const NameRule> blip_captioner_names() {
+  static const std::vector<NameRule> names = [] {
+    std::vector<NameRule> all;
+    for (NameRule rule : names_of_answerer) {
+      if (rule.own.starts_with(vision_prefix)) {
+        rule.own.remove_prefix(vision_prefix.size());
+        all.push_back(rule);
+      } else if (rule.theirs.starts_with("text_decoder.")) {
+        all.push_back(rule);
+      }
+    }
+    all.push_back({"decoder.@", "text_decoder.@"});
+    return all;
+  }();
+  return names;
+}
+
+io::NamedTensors blip_tensors(const nn::ParameterStore& parameters, std::span<const NameRule> names,
+                              const std::function<Tensor(const nn::Parameter&)>& value) {
   io::NamedTensors tensors;
-  const NameMap names(blip_names, "");
-  for (const nn::Parameter& parameter : model.parameters.all()) {
-    for (auto& entry : names.split(parameter.name, value(parameter))) {
+  const NameMap map(names, "");
+  for (const nn::Parameter& parameter : parameters.all()) {
+    for (auto& entry : map.split(parameter.name, value(parameter))) {
       tensors.push_back(std::move(entry));
     }
   }
   return tensors;
 }
 
-void write_blip(const BlipModel& model, const fs::path& folder, DType dtype) {
+void write_blip_folder(const fs::path& folder, BlipContent content) {
   nlohmann::ordered_json config;
   const auto say_class = [&] {
-    config["architectures"] = {model.net->answers() ? answers_class : captions_class};
+    config["architectures"] = {content.architecture};
     config["model_type"] = blip_type;
   };
   say_class();
-  config.update(nlohmann::ordered_json::parse(model.config));
+  config.update(nlohmann::ordered_json::parse(content.config));
   say_class();
   config.erase("torch_dtype");  // the older name
-  config["dtype"] = dtype == DType::bf16 ? "bfloat16" : "float32";
-  nlohmann::ordered_json processor = preprocessor_json(model.pretrained);
+  config["dtype"] = content.dtype == DType::bf16 ? "bfloat16" : "float32";
+  nlohmann::ordered_json processor = preprocessor_json(content.images);
   processor["image_processor_type"] = "BlipImageProcessor";
   io::write_atomically(folder / config_file, config.dump(2) + "\n");
   io::write_atomically(folder / "preprocessor_config.json", processor.dump(2) + "\n");
-  io::save_safetensors(
-      folder / weights_file,
-      stored_as(blip_tensors(*model.net, [](const nn::Parameter& p) { return p.value.detach(); }), dtype));
+  io::save_safetensors(folder / weights_file, stored_as(std::move(content.tensors), content.dtype));
+}
+
+void write_blip(const BlipModel& model, const fs::path& folder, DType dtype) {
+  write_blip_folder(folder, {.config = model.config,
+                             .architecture = blip_answerer_class,
+                             .images = model.pretrained,
+                             .tensors = blip_tensors(model.net->parameters, blip_names(),
+                                                     [](const nn::Parameter& p) { return p.value.detach(); }),
+                             .dtype = dtype});
 }
 
 }  // namespace vitrail::models

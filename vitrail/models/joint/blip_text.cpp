@@ -74,19 +74,19 @@ BlipText::Sources BlipText::remember(const Tensor& context, const Tensor& length
 Tensor BlipText::operator()(const Texts& texts, const Sources& sources, bool causal, nn::Pass& pass,
                             CrossDecoderState* state) const {
   check_token_ids(texts.ids, config_.vocab_size);
-  check(!texts.offsets.defined(), "texts that look at a picture lie side by side, not in a row");
   const std::int64_t begin = state != nullptr ? state->length() : 0;
-  check(begin + texts.ids.size(1) <= config_.max_positions,
-        "the text has {} tokens, but the model is made for at most {}", begin + texts.ids.size(1),
+  const std::int64_t longest = begin + longest_text(texts);
+  check(longest <= config_.max_positions, "the text has {} tokens, but the model is made for at most {}", longest,
         config_.max_positions);
   if (state != nullptr) {
     state->texts.extend(texts.ids.size(0), texts.ids.size(1));
   }
-  Tensor x = (*norm_)(positions_->add_to((*embedding_)(texts.ids), begin));
+  Tensor x = (*norm_)(positions_->add_to((*embedding_)(texts.ids), begin, texts.offsets));
   x = nn::Dropout{config_.drop}(ops::cast(x, pass.dtype), pass);
   nn::AttentionExtras own;
   own.causal = causal;
   own.lengths = texts.lengths;
+  own.query_offsets = texts.offsets;
   for (std::size_t i = 0; i < blocks_.size(); ++i) {
     own.cache = state != nullptr ? &state->blocks[i] : nullptr;
     x = blocks_[i](x, sources[i], pass, own);

@@ -58,8 +58,8 @@ class BlipText {
   Sources remember(const Tensor& context, const Tensor& lengths = {}, const Tensor& rows = {}) const;
 
   /// The last states [B, N, dim] of texts, in the dtype of the pass. With a state, whose sources it then reads, the
-  /// texts continue those that the state has seen. Throws Error for an id that is not in the vocabulary, and for texts
-  /// longer than the model's positions.
+  /// texts continue those that the state has seen. Texts may lie in one row, beside sources that do. Throws Error for
+  /// an id that is not in the vocabulary, and for texts longer than the model's positions.
   Tensor operator()(const Texts& texts, const Sources& sources, bool causal, nn::Pass& pass,
                     CrossDecoderState* state = nullptr) const;
 

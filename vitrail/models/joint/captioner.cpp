@@ -2,9 +2,12 @@
 
 #include "vitrail/models/base/shipped.h"
 #include "vitrail/models/formats/weights.h"
+#include "vitrail/models/joint/blip_captioner.h"
 #include "vitrail/models/joint/recurrent_captioner.h"
 #include "vitrail/models/joint/vision_encoder_decoder.h"
 #include "vitrail/ops/math/arithmetic.h"
+#include "vitrail/ops/shape/embedding.h"
+#include "vitrail/ops/shape/shape.h"
 
 namespace vitrail::models {
 
@@ -44,9 +47,30 @@ Tensor repeated_rows(std::int64_t images, std::int64_t each) {
   return Tensor::from(rows, {std::ssize(rows)});
 }
 
+std::vector<nn::DecoderBlock::Source> sources_in_a_row(std::vector<nn::DecoderBlock::Source> sources,
+                                                       std::int64_t texts) {
+  for (nn::DecoderBlock::Source& source : sources) {
+    const std::int64_t images = source.memory.keys.size(0);
+    const std::int64_t places = source.memory.keys.size(1);
+    const std::int64_t each = texts_of_each(texts, images);
+    const auto in_a_row = [&](const Tensor& x) {
+      const Tensor repeated = each == 1 ? x : ops::index_select(x, 0, repeated_rows(images, each));
+      return ops::reshape(repeated, {1, texts * places, x.size(2)});
+    };
+    source.memory = {in_a_row(source.memory.keys), in_a_row(source.memory.values)};
+    std::vector<std::int64_t> begins(static_cast<std::size_t>(texts) + 1);
+    for (std::size_t i = 0; i < begins.size(); ++i) {
+      begins[i] = static_cast<std::int64_t>(i) * places;
+    }
+    source.offsets = Tensor::from(begins, {std::ssize(begins)});
+  }
+  return sources;
+}
+
 bool is_captioner_folder(const fs::path& folder) {
   const std::string type = model_type_in(shipped_or(folder));
-  return type == recurrent_captioner_type || type == vision_encoder_decoder_type || type == attending_captioner_type;
+  return type == recurrent_captioner_type || type == vision_encoder_decoder_type || type == attending_captioner_type ||
+         is_blip_captioner_folder(folder);
 }
 
 std::unique_ptr<Captioner> load_captioner(const fs::path& given) {
@@ -54,6 +78,7 @@ std::unique_ptr<Captioner> load_captioner(const fs::path& given) {
   const std::string type = model_type_in(folder);
   return type == vision_encoder_decoder_type ? load_vision_encoder_decoder(folder)
          : type == attending_captioner_type  ? load_attending_captioner(folder)
+         : is_blip_captioner_folder(folder)  ? load_blip_captioner(folder)
                                              : load_recurrent_captioner(folder);
 }
 

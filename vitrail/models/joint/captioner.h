@@ -15,6 +15,7 @@
 #include "vitrail/models/text/language_body.h"
 #include "vitrail/models/text/text_network.h"
 #include "vitrail/models/text/token_ids.h"
+#include "vitrail/nn/attention/decoder_block.h"
 #include "vitrail/nn/network.h"
 #include "vitrail/nn/pass.h"
 #include "vitrail/tensor/tensor.h"
@@ -69,6 +70,11 @@ std::int64_t texts_of_each(std::int64_t texts, std::int64_t images);
 /// The index [images · each] i64 of the image of each text.
 Tensor repeated_rows(std::int64_t images, std::int64_t each);
 
+/// What the layers of a decoder look at in images, for texts that lie in one row: `texts` of them, equally many about
+/// each image, which follow each other.
+std::vector<nn::DecoderBlock::Source> sources_in_a_row(std::vector<nn::DecoderBlock::Source> sources,
+                                                       std::int64_t texts);
+
 /// Images with the model that writes about them, as one that continues the texts, which begin with Captioner::start.
 class Captioning final : public LanguageBody {
  public:
@@ -93,8 +99,8 @@ class Captioning final : public LanguageBody {
 /// Whether `folder` has a config.json that names a captioner.
 bool is_captioner_folder(const std::filesystem::path& folder);
 /// Loads the network of a folder: one that `vitrail train --task caption` has written, or transformers'
-/// VisionEncoderDecoderModel. Throws Error if the folder cannot be read, or if its files do not fit each
-/// other.
+/// VisionEncoderDecoderModel or BlipForConditionalGeneration. Throws Error if the folder cannot be read, or if its
+/// files do not fit each other.
 std::unique_ptr<Captioner> load_captioner(const std::filesystem::path& folder);
 
 }  // namespace vitrail::models

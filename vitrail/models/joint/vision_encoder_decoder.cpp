@@ -159,22 +159,7 @@ Tensor VisionEncoderDecoder::logits(const Tensor& x, const Texts& texts, nn::Pas
   if (!texts.offsets.defined()) {
     return decoder_->head((*decoder_)(texts, decoder_->remember(memory), pass, nullptr, "caption"));
   }
-  // Of texts in one row, what they look at lies in a row too.
-  const std::int64_t count = texts.offsets.numel() - 1;
-  const std::int64_t each = texts_of_each(count, memory.size(0));
-  std::vector<std::int64_t> begins(static_cast<std::size_t>(count) + 1);
-  for (std::size_t i = 0; i < begins.size(); ++i) {
-    begins[i] = static_cast<std::int64_t>(i) * memory.size(1);
-  }
-  CrossDecoder::Sources sources = decoder_->remember(memory);
-  const auto in_a_row = [&](const Tensor& x) {
-    const Tensor repeated = each == 1 ? x : ops::index_select(x, 0, repeated_rows(memory.size(0), each));
-    return ops::reshape(repeated, {1, count * x.size(1), x.size(2)});
-  };
-  for (nn::DecoderBlock::Source& source : sources) {
-    source.memory = {in_a_row(source.memory.keys), in_a_row(source.memory.values)};
-    source.offsets = Tensor::from(begins, {std::ssize(begins)});
-  }
+  const CrossDecoder::Sources sources = sources_in_a_row(decoder_->remember(memory), texts.offsets.numel() - 1);
   return decoder_->head((*decoder_)(texts, sources, pass, nullptr, "caption"));
 }
 

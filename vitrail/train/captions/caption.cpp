@@ -12,11 +12,11 @@
 
 #include "vitrail/autograd/tape.h"
 #include "vitrail/data/pairs/captioned_images.h"
+#include "vitrail/data/scenes/source.h"
 #include "vitrail/io/file.h"
 #include "vitrail/io/json.h"
 #include "vitrail/io/wording.h"
 #include "vitrail/models/formats/preprocessor.h"
-#include "vitrail/models/joint/blip_folder.h"
 #include "vitrail/models/joint/recurrent_captioner.h"
 #include "vitrail/models/joint/vision_encoder_decoder.h"
 #include "vitrail/models/quantize.h"
@@ -40,8 +40,6 @@ constexpr const char* transformer = "gpt2";  // the --decoder that is none of th
 // The captioner that --model names, to go on from; empty: an image model.
 fs::path given_captioner(const CaptionTaskOptions& options) {
   const fs::path folder = model_of(options.model);
-  check(!models::is_blip_captioner_folder(folder),
-        "'{}' is a Blip, which is not trained here: `vitrail caption` writes captions with it", options.model);
   if (!models::is_captioner_folder(folder)) {
     return {};
   }
@@ -163,6 +161,11 @@ std::unique_ptr<models::Captioner> make_captioner(const CaptionTaskOptions& opti
   return std::make_unique<models::VisionEncoderDecoder>(std::move(pictures), decoder, source, layers);
 }
 
+// Whether scenes may have to be known of images that are held out.
+bool may_hold_out(const CaptionTaskOptions& options) {
+  return options.val_share || (!data::is_scene_source(options.data_dir) && options.val_dir.empty());
+}
+
 class CaptionTask final : public Task {
  public:
   CaptionTask(const CaptionTaskOptions& options, const fs::path& checkpoint);
@@ -202,37 +205,38 @@ class CaptionTask final : public Task {
   data::Batch batch_;
 };
 
-// The model as one of transformers' kind; null if it is a recurrent one.
-const models::VisionEncoderDecoder* with_cross_attention(const models::Captioner& model) {
+// The model as one whose decoder is a GPT-2; null if it is another.
+const models::VisionEncoderDecoder* as_vision_encoder_decoder(const models::Captioner& model) {
   return dynamic_cast<const models::VisionEncoderDecoder*>(&model);
 }
 
 CaptionTask::CaptionTask(const CaptionTaskOptions& options, const fs::path& checkpoint)
     : options_(options),
-      training_(data::open_captioned_images(options.data_dir,
-                                            {.split = options.train_split,
-                                             .scenes = options.val_dir.empty(),  // of those that may be held out
-                                             .places = options.attn_loss_coef > 0,
-                                             .skip_broken = options.skip_broken})) {
-  if (!options_.val_dir.empty()) {
-    const std::string part = part_of_val_dir(options_, data::parts_of_captioned_images(options_.val_dir));
-    validation_ = data::open_captioned_images(options_.val_dir,
-                                              {.split = part, .scenes = true, .skip_broken = options_.skip_broken});
-  } else if (!options_.val_split.empty() || options_.val_share) {
-    held_out_ = open_part_or_hold_out(
-        options_, [&] { return data::is_all_for_training(data::parts_of_captioned_images(options_.data_dir)); },
-        [&] {
-          validation_ = data::open_captioned_images(
-              options_.data_dir, {.split = options_.val_split, .scenes = true, .skip_broken = options_.skip_broken});
-        });
-  }
+      training_(data::open_captioned_images(options.data_dir, {.split = options.train_split,
+                                                               .scenes = may_hold_out(options),
+                                                               .places = options.attn_loss_coef > 0,
+                                                               .skip_broken = options.skip_broken})) {
+  const auto open_captions = [&](const std::string& source, const std::string& split) {
+    validation_ =
+        data::open_captioned_images(source, {.split = split, .scenes = true, .skip_broken = options_.skip_broken});
+  };
+  held_out_ = open_evaluation(
+      options_, {.open_dir =
+                     [&] {
+                       open_captions(options_.val_dir,
+                                     part_of_val_dir(options_, data::parts_of_captioned_images(options_.val_dir)));
+                     },
+                 .open_part = [&] { open_captions(options_.data_dir, options_.val_split); },
+                 .is_all_for_training =
+                     [&] { return data::is_all_for_training(data::parts_of_captioned_images(options_.data_dir)); }});
   if (held_out_ > 0) {
-    data::HeldOut drawn = draw_held_out(options_, held_out_, training_.images->size());
+    data::HeldOut drawn = draw_held_out(options_, held_out_, *training_.images);
     if (!drawn.held.empty()) {
       validation_ = data::part_of(training_, std::move(drawn.held));
     }
     training_ = data::part_of(training_, std::move(drawn.learned));
   }
+  training_.scenes.clear();  // which are for evaluation alone
   for (std::size_t i = 0; i < training_.texts.size(); ++i) {
     for (const std::string& caption : training_.texts[i]) {
       text::check_utf8(caption, fmt::format("a caption of '{}'", training_.images->name(static_cast<std::int64_t>(i))));
@@ -245,7 +249,7 @@ CaptionTask::CaptionTask(const CaptionTaskOptions& options, const fs::path& chec
   models::check_vocabulary(tokenizer_->vocab_size(), model_->vocab_size());
   captions_.emplace(training_.texts, *tokenizer_, longest());
   data::apply(options_.images, model_->image_model.pretrained);
-  if (with_cross_attention(*model_) != nullptr) {  // as the folder will say
+  if (!model_->cross_attention().empty()) {  // as the folder will say
     models::PretrainedConfig& images = model_->image_model.pretrained;
     images.processor = models::processor_of(images);
   }
@@ -259,8 +263,8 @@ CaptionTask::CaptionTask(const CaptionTaskOptions& options, const fs::path& chec
 
 // Throws Error if there is nothing that --attn-loss-coef could guide.
 void CaptionTask::find_targets() {
-  const models::VisionEncoderDecoder* const attending = with_cross_attention(*model_);
-  check(attending != nullptr, "--attn-loss-coef is for a decoder that attends to the image: --decoder gpt2");
+  const models::VisionEncoderDecoder* const attending = as_vision_encoder_decoder(*model_);
+  check(attending != nullptr, "--attn-loss-coef is for captioners whose decoder is a gpt2");
   check(options_.augment.no_aug,
         "--attn-loss-coef takes places in images as they are, which augmentation would move: give --no-aug too");
   check(!training_.places.empty(),
@@ -383,7 +387,7 @@ std::vector<std::string> CaptionTask::summary() const {
   const std::vector<std::string> data =
       data_summary(options_, *training_.images, validation_ ? validation_->images.get() : nullptr, held_out_);
   lines.insert(lines.end(), data.begin(), data.end());
-  const models::VisionEncoderDecoder* const attending = with_cross_attention(*model_);
+  const models::VisionEncoderDecoder* const attending = as_vision_encoder_decoder(*model_);
   if (attending != nullptr && !attending->in_transformers()) {
     lines.push_back(fmt::format("transformers has no {} as part of a captioner: the folder is vitrail's own",
                                 model_->image_model.architecture));
@@ -408,7 +412,7 @@ std::vector<std::pair<std::string, std::string>> CaptionTask::facts() const {
       {training_digest, data::digest_of_names(*training_.images)},
       {"validation_images", std::to_string(validation_ ? validation_->images->size() : 0)},
       {"captions", std::to_string(captions_->different)}};
-  std::ranges::move(held_out_facts(options_, held_out_), std::back_inserter(facts));
+  std::ranges::move(held_out_facts(options_, validation_ ? held_out_ : 0), std::back_inserter(facts));
   return facts;
 }
 

@@ -127,27 +127,22 @@ CaptionOptions caption_options(const models::Captioner& model, std::int64_t num_
   return caption_options(model.end, model.max_positions(), num_beams, max_new_tokens, dtype);
 }
 
-std::vector<std::vector<Caption>> captions_of(const models::LanguageBody& writing, std::int64_t images,
-                                              std::int64_t start, std::int64_t end, const text::Tokenizer& tokenizer,
-                                              const CaptionOptions& options) {
+std::vector<std::vector<Caption>> captions_of(const models::Captioner& model, const text::Tokenizer& tokenizer,
+                                              const Tensor& x, const CaptionOptions& options) {
   const autograd::NoGrad no_grad;
-  const std::vector<Ids> prompts(static_cast<std::size_t>(images), Ids{start});
+  const models::Captioning writing(model, x, options.generate.dtype);
+  const std::vector<Ids> prompts(static_cast<std::size_t>(x.size(0)), Ids{model.start});
   std::vector<std::vector<Caption>> result;
   result.reserve(prompts.size());
   for (auto& sequences : generate::generate_batch(writing, prompts, options.config, options.generate)) {
     std::vector<Caption>& own = result.emplace_back();
     own.reserve(sequences.size());
     for (generate::Sequence& sequence : sequences) {
-      own.push_back({text_of(start, end, tokenizer, sequence.ids), std::move(sequence.ids), sequence.score});
+      own.push_back(
+          {text_of(model.start, model.end, tokenizer, sequence.ids), std::move(sequence.ids), sequence.score});
     }
   }
   return result;
-}
-
-std::vector<std::vector<Caption>> captions_of(const models::Captioner& model, const text::Tokenizer& tokenizer,
-                                              const Tensor& x, const CaptionOptions& options) {
-  const models::Captioning writing(model, x, options.generate.dtype);
-  return captions_of(writing, x.size(0), model.start, model.end, tokenizer, options);
 }
 
 std::vector<std::string> caption(const models::Captioner& model, const text::Tokenizer& tokenizer, const Tensor& x,

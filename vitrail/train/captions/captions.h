@@ -66,10 +66,6 @@ struct Caption {
 /// What the model says about each of images x [B, C, H, W]: num_return_sequences captions, the best first.
 std::vector<std::vector<Caption>> captions_of(const models::Captioner& model, const text::Tokenizer& tokenizer,
                                               const Tensor& x, const CaptionOptions& options);
-/// The same of `images` of them about which `writing` continues texts that begin with `start` and end with `end`.
-std::vector<std::vector<Caption>> captions_of(const models::LanguageBody& writing, std::int64_t images,
-                                              std::int64_t start, std::int64_t end, const text::Tokenizer& tokenizer,
-                                              const CaptionOptions& options);
 /// The best of each.
 std::vector<std::string> caption(const models::Captioner& model, const text::Tokenizer& tokenizer, const Tensor& x,
                                  const CaptionOptions& options);

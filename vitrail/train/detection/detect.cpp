@@ -145,21 +145,18 @@ DetectionTask::DetectionTask(const DetectionOptions& options, const fs::path& ch
         options_.data_dir,
         {.split = options_.train_split, .classes = detector_.labels, .skip_broken = options_.skip_broken});
   }
-  if (!options_.val_dir.empty()) {
-    const std::string part = part_of_val_dir(options_, data::parts_of_boxes(options_.val_dir));
+  const auto open_boxes = [&](const std::string& source, const std::string& split) {
     validation_ = data::open_boxed_images(
-        options_.val_dir, {.split = part, .classes = training_.classes, .skip_broken = options_.skip_broken});
-  } else if (!options_.val_split.empty() || options_.val_share) {
-    held_out_ = open_part_or_hold_out(
-        options_, [&] { return data::is_all_for_training(data::parts_of_boxes(options_.data_dir)); },
-        [&] {
-          validation_ = data::open_boxed_images(
-              options_.data_dir,
-              {.split = options_.val_split, .classes = training_.classes, .skip_broken = options_.skip_broken});
-        });
-  }
+        source, {.split = split, .classes = training_.classes, .skip_broken = options_.skip_broken});
+  };
+  held_out_ = open_evaluation(
+      options_,
+      {.open_dir =
+           [&] { open_boxes(options_.val_dir, part_of_val_dir(options_, data::parts_of_boxes(options_.val_dir))); },
+       .open_part = [&] { open_boxes(options_.data_dir, options_.val_split); },
+       .is_all_for_training = [&] { return data::is_all_for_training(data::parts_of_boxes(options_.data_dir)); }});
   if (held_out_ > 0) {
-    data::HeldOut drawn = draw_held_out(options_, held_out_, training_.images->size());
+    data::HeldOut drawn = draw_held_out(options_, held_out_, *training_.images);
     if (!drawn.held.empty()) {
       validation_ = data::part_of(training_, std::move(drawn.held));
       validation_->notes.clear();  // which are those of the training images
@@ -289,7 +286,7 @@ std::vector<std::pair<std::string, std::string>> DetectionTask::facts() const {
       {"validation_images", std::to_string(validation_ ? validation_->images->size() : 0)},
       {"classes", fmt::format("{}", fmt::join(training_.classes, ", "))},
       {"frozen_norms", frozen_norms_ ? "true" : "false"}};
-  std::ranges::move(held_out_facts(options_, held_out_), std::back_inserter(facts));
+  std::ranges::move(held_out_facts(options_, validation_ ? held_out_ : 0), std::back_inserter(facts));
   return facts;
 }
 

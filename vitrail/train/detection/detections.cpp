@@ -4,6 +4,8 @@
 #include <array>
 #include <cmath>
 #include <numeric>
+#include <type_traits>
+#include <utility>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -80,13 +82,17 @@ void sort_by_id(DetectorEvaluation& result, const data::BoxedImages& data) {
   std::iota(order.begin(), order.end(), std::size_t{0});
   std::ranges::stable_sort(order, {},
                            [&](std::size_t i) { return data.ids[static_cast<std::size_t>(result.indices[i])]; });
-  DetectorEvaluation sorted = result;
-  for (std::size_t i = 0; i < order.size(); ++i) {
-    sorted.indices[i] = result.indices[order[i]];
-    sorted.sizes[i] = result.sizes[order[i]];
-    sorted.found[i] = std::move(result.found[order[i]]);
-  }
-  result = std::move(sorted);
+  const auto in_order = [&](auto& list) {
+    std::remove_reference_t<decltype(list)> sorted;
+    sorted.reserve(list.size());
+    for (const std::size_t i : order) {
+      sorted.push_back(std::move(list[i]));
+    }
+    list = std::move(sorted);
+  };
+  in_order(result.indices);
+  in_order(result.sizes);
+  in_order(result.found);
 }
 
 }  // namespace

@@ -9,21 +9,29 @@
 #include <utility>
 #include <vector>
 
+#include "vitrail/data/dataset.h"
 #include "vitrail/data/held_out.h"
 #include "vitrail/train/image_options.h"
 
 namespace vitrail::train {
 
-/// Calls `open`, which opens a part of --data-dir to evaluate on, and returns 0; or returns the share of the training
-/// images that is held out in its place: --val-share, or a tenth if nothing was asked for, there is no such part, and
-/// `all_for_training` says that the data have none for anything else. Throws Error as with_other_ways() does.
-double open_part_or_hold_out(const ImageTaskOptions& options, const std::function<bool()>& all_for_training,
-                             const std::function<void()>& open);
-/// Draws the images that are held out, a `share` of each class; the same whatever --seed says, so that runs can be
-/// compared. Throws Error if none is left to learn from.
-data::HeldOut draw_held_out(const ImageTaskOptions& options, double share, std::span<const std::int64_t> classes);
-/// The same of `images` that have no classes.
-data::HeldOut draw_held_out(const ImageTaskOptions& options, double share, std::int64_t images);
+/// How a task opens what it evaluates on.
+struct EvaluationSources {
+  std::function<void()> open_dir;   ///< --val-dir
+  std::function<void()> open_part;  ///< --val-split of --data-dir
+  std::function<bool()>
+      is_all_for_training;  ///< whether --data-dir has no part of what the task reads but for training
+};
+/// Opens --val-dir or the part --val-split, and returns 0; or returns the share of the training images that is held out
+/// in their place: --val-share, or a tenth if nothing was asked for and the data have nothing but for training. A run
+/// that goes on holds out what it has held out before. Throws Error if --val-dir would have such a run learn that, and
+/// otherwise as with_other_ways() does.
+double open_evaluation(const ImageTaskOptions& options, const EvaluationSources& sources);
+
+/// Draws the images that are held out, a `share` of each class (none given: they have none); the same whatever --seed
+/// says, so that runs can be compared. Throws Error if --val-share leaves none to learn from or to evaluate on.
+data::HeldOut draw_held_out(const ImageTaskOptions& options, double share, const data::Dataset& images,
+                            std::span<const std::int64_t> classes = {});
 /// What config.toml states about images that were held out: nothing for a share of 0.
 std::vector<std::pair<std::string, std::string>> held_out_facts(const ImageTaskOptions& options, double share);
 

@@ -4,9 +4,12 @@
 #include <atomic>
 #include <csignal>
 #include <cstdint>
+#include <cstdio>
 #include <ctime>
 
 #include <unistd.h>
+
+#include "vitrail/io/file.h"
 
 namespace vitrail::train {
 namespace {
@@ -65,6 +68,10 @@ Interrupt::Interrupt() {
 
 void Interrupt::listen() const {
   for (int signal = 0; sigwait(&signals_, &signal) == 0 && !ending_;) {
+    if (io::WaitForInput::any()) {  // nobody would answer
+      std::fflush(stdout);
+      _exit(128 + signal);
+    }
     on_signal(signal);
   }
 }

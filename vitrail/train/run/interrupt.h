@@ -12,7 +12,8 @@ namespace vitrail::train {
 /// While an object of this class exists, the first SIGINT, SIGTERM, SIGHUP or SIGUSR1 (which batch systems send before
 /// the time is over, and mpirun passes on at once) only makes requested() true, and the next one ends the process at
 /// once (exit status 128 + signal). Signals within a quarter of a second after the first count as the same request,
-/// since timeout(1) and job schedulers signal both the process and its group. SIGHUP stays ignored where it was
+/// since timeout(1) and job schedulers signal both the process and its group. While the program does nothing but wait
+/// for input (io::WaitForInput), the first signal ends it. SIGHUP stays ignored where it was
 /// (nohup). SIGPIPE is ignored: that nobody reads the output any more ends no run. Only one object may exist at a time;
 /// its destructor restores what was before.
 ///

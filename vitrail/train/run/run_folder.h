@@ -15,6 +15,10 @@
 
 namespace vitrail::train {
 
+/// The facts about a share of the training images that was held out: how large, and the source (run/held_out.h).
+inline constexpr const char* held_out_fact = "held_out";
+inline constexpr const char* held_out_source_fact = "held_out_of";
+
 /// What config.toml states about a run besides its options: names and values in order.
 using Facts = std::vector<std::pair<std::string, std::string>>;
 

@@ -281,8 +281,9 @@ std::string Run::with_advice(std::string words) const {
   } else if (words.find("more than one value a channel") != std::string::npos) {
     words += fmt::format("; try a --batch-size above {}, or more data", options_.batch_size);
   }
-  return words + fmt::format("; the checkpoint of step {} is whole: {} --resume {}", saved_step_, options_.command(),
-                             io::shell_word(folder_.string()));
+  const bool broken = words.find("--skip-broken") != std::string::npos;  // which the run does not have
+  return words + fmt::format("; the checkpoint of step {} is whole: {} --resume {}{}", saved_step_, options_.command(),
+                             io::shell_word(folder_.string()), broken ? " --skip-broken" : "");
 }
 
 // Trains to the end of the epoch; returns false if the run was stopped before.

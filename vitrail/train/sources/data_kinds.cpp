@@ -199,8 +199,11 @@ DataOfKind data_of(const ImageKind& kind, const fs::path& source) {
   }
   if (can_train) {
     // Of what has no part but for training, the tasks hold a share out.
-    const bool validates =
-        data::is_scene_source(source) || data::has_part(parts, "validation") || data::is_all_for_training(parts);
+    const bool unreadable = std::ranges::any_of(result.parts, [](const PartOfData& part) {
+      return !part.error.empty() && data::is_of_part(part.name, "validation");
+    });
+    const bool validates = data::is_scene_source(source) || data::is_all_for_training(parts) ||
+                           (data::has_part(parts, "validation") && !unreadable);
     result.command = fmt::format("train {}{}{}", argument_of(source),
                                  kind.task == "classify" ? "" : fmt::format(" --task {}", kind.task),
                                  validates || kind.task == "frames" ? "" : " --val-split ''");
@@ -244,6 +247,9 @@ void add_images(const fs::path& source, std::vector<DataOfKind>& all) {
   const bool moving = can_be_opened(sequences);
   // Why there are no classes is told where nothing else is there.
   if (can_be_opened(classes) ? !(recognised && is_layout(classes)) : !(recognised || moving)) {
+    if (recognised && !classes.command.empty() && !data::has_part(data::parts_of_images(source), "validation")) {
+      classes.command += " --val-split ''";  // nothing is held out where it may be a layout of something else
+    }
     all.push_back(std::move(classes));
   }
   if (moving) {

@@ -113,7 +113,10 @@ std::string judged_on(const nlohmann::json& config) {
     return fmt::format("{}", fmt::join(values, joint));
   };
   const std::string other = joined({"val_dir", "val_data", "val_src", "val_tgt"}, " and ");
-  const std::string part = other.empty() ? joined({"val_split", "val_share"}, ", ") : text("val_split");
+  const std::string held = text(held_out_fact);  // of what is learned
+  const std::string part = !held.empty()   ? "a share of " + held
+                           : other.empty() ? joined({"val_split", "val_share"}, ", ")
+                                           : text("val_split");
   return fmt::format("{}{}{}", other.empty() ? joined({"data_dir", "data", "src", "tgt"}, " and ") : other,
                      part.empty() ? "" : ", ", part);
 }

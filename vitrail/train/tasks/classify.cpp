@@ -152,7 +152,7 @@ class Classify final : public Task {
   std::vector<std::string> summary() const override;
   std::vector<std::pair<std::string, std::string>> facts() const override {
     auto facts = image_facts(model_, *training_, validation_.get());
-    std::ranges::move(held_out_facts(options_, held_out_), std::back_inserter(facts));
+    std::ranges::move(held_out_facts(options_, validation_ == nullptr ? 0 : held_out_), std::back_inserter(facts));
     return facts;
   }
 
@@ -220,25 +220,24 @@ void Classify::open_parts(const std::vector<std::string>& classes) {
   const std::string& source = options_.data_dir;
   training_ = open_part(options_, source, options_.train_split, classes);
   const std::vector<std::string>& own = training_->classes();
-  if (!options_.val_dir.empty()) {
-    validation_ =
-        open_part(options_, options_.val_dir, part_of_val_dir(options_, data::parts_of_images(options_.val_dir)), own);
-  } else if (!options_.val_split.empty() || options_.val_share) {
-    // What looks like class folders may be those of a layout, which has others beside its `images`.
-    const auto is_layout = [&] {
-      return std::ranges::find(own, "images") != own.end() && !tasks_beside_classes(source).empty();
-    };
-    held_out_ = open_part_or_hold_out(
-        options_, [&] { return data::is_all_for_training(data::parts_of_images(source)) && !is_layout(); },
-        [&] { validation_ = open_part(options_, source, options_.val_split, own); });
-  }
+  held_out_ = open_evaluation(
+      options_, {.open_dir =
+                     [&] {
+                       validation_ = open_part(options_, options_.val_dir,
+                                               part_of_val_dir(options_, data::parts_of_images(options_.val_dir)), own);
+                     },
+                 .open_part = [&] { validation_ = open_part(options_, source, options_.val_split, own); },
+                 .is_all_for_training = [&] {  // what looks like class folders may be those of another layout
+                   return data::is_all_for_training(data::parts_of_images(source)) &&
+                          tasks_beside_classes(source).empty();
+                 }});
   if (held_out_ > 0) {
     const std::shared_ptr<const data::Dataset> all = std::move(training_);
     std::vector<std::int64_t> labels(static_cast<std::size_t>(all->size()));
     for (std::int64_t i = 0; i < all->size(); ++i) {
       labels[static_cast<std::size_t>(i)] = all->label(i);
     }
-    data::HeldOut drawn = draw_held_out(options_, held_out_, labels);
+    data::HeldOut drawn = draw_held_out(options_, held_out_, *all, labels);
     training_ = std::make_unique<data::DatasetPart>(all, std::move(drawn.learned));
     validation_ = drawn.held.empty() ? nullptr : std::make_unique<data::DatasetPart>(all, std::move(drawn.held));
   }
@@ -268,6 +267,7 @@ void Classify::name_classes(std::int64_t data_classes, bool fresh) {
   check(num_classes >= data_classes, "the images are of {}, but --num-classes is {}",
         io::counted(data_classes, "classes"), num_classes);
   model_.pretrained.label_names = training_->classes();
+  model_.pretrained.bottleneck = false;
   for (std::int64_t i = data_classes; i < num_classes; ++i) {
     model_.pretrained.label_names.push_back(fmt::format("{}{}", unused_class, i));
   }

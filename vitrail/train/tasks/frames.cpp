@@ -166,7 +166,9 @@ void FrameTask::hold_out() {
   const double share = options_.held_out();
   std::vector<std::int64_t> classes;
   std::ranges::transform(training_.sequences, std::back_inserter(classes), &data::Sequence::label);
-  data::HeldOut drawn = data::hold_out(classes, share, static_cast<std::uint64_t>(options_.seed));
+  data::HeldOut drawn = data::hold_out(
+      classes, [&](std::int64_t i) { return training_.sequences[static_cast<std::size_t>(i)].name; }, share,
+      static_cast<std::uint64_t>(options_.seed));
   learned_ = std::move(drawn.learned);
   evaluated_ = std::move(drawn.held);
   check(!learned_.empty(), "{}: with --val-share {} no sequence is left to learn", options_.data_dir, share);

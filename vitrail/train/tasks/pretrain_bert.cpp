@@ -237,8 +237,9 @@ std::vector<std::string> PretrainBert::summary() const {
     return {model_summary(), fmt::format("{} examples, masked already", stored_.size())};
   }
   std::vector<std::string> lines = {
-      model_summary(), fmt::format("{} training texts of {} documents, and {} validation texts", training_->count(),
-                                   training_->documents(), validation_ ? validation_->count() : 0)};
+      model_summary(),
+      fmt::format("{} training texts of {}, and {} validation texts", training_->count(),
+                  io::counted(training_->documents(), "documents"), validation_ ? validation_->count() : 0)};
   add_note(lines, unknown_.note("the texts"));
   note_same_data(lines, "texts", {options_.data}, {options_.val_data});
   return lines;

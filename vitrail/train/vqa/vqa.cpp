@@ -88,19 +88,19 @@ VqaTask::VqaTask(const VqaOptions& options, const fs::path& checkpoint)
     : options_(options),
       training_(data::open_questions_of(options.data_dir, options.train_split, options.attn_loss_coef > 0,
                                         options.skip_broken)) {
-  if (!options_.val_dir.empty()) {
-    validation_ =
-        data::open_questions_of(options_.val_dir, part_of_val_dir(options_, data::parts_of_questions(options_.val_dir)),
-                                false, options_.skip_broken);
-  } else if (!options_.val_split.empty() || options_.val_share) {
-    held_out_ = open_part_or_hold_out(
-        options_, [&] { return data::is_all_for_training(data::parts_of_questions(options_.data_dir)); },
-        [&] {
-          validation_ = data::open_questions_of(options_.data_dir, options_.val_split, false, options_.skip_broken);
-        });
-  }
+  const auto open_questions = [&](const std::string& source, const std::string& split) {
+    validation_ = data::open_questions_of(source, split, false, options_.skip_broken);
+  };
+  held_out_ = open_evaluation(
+      options_,
+      {.open_dir =
+           [&] {
+             open_questions(options_.val_dir, part_of_val_dir(options_, data::parts_of_questions(options_.val_dir)));
+           },
+       .open_part = [&] { open_questions(options_.data_dir, options_.val_split); },
+       .is_all_for_training = [&] { return data::is_all_for_training(data::parts_of_questions(options_.data_dir)); }});
   if (held_out_ > 0) {
-    data::HeldOut drawn = draw_held_out(options_, held_out_, training_.images->size());
+    data::HeldOut drawn = draw_held_out(options_, held_out_, *training_.images);
     if (!drawn.held.empty()) {
       validation_ = data::part_of(training_, std::move(drawn.held));
     }
@@ -134,7 +134,11 @@ VqaTask::VqaTask(const VqaOptions& options, const fs::path& checkpoint)
 // Takes a trained network, and adds the words and answers of the training questions that it does not know.
 void VqaTask::grow(const fs::path& folder) {
   const text::Tokenizer own = text::load_tokenizer(folder);
-  tokenizer_ = text::word_tokenizer(texts_of(training_), 0, &own);
+  try {
+    tokenizer_ = text::word_tokenizer(texts_of(training_), 0, &own);
+  } catch (const Error&) {
+    tokenizer_ = own;  // of another kind, whose tokens are all that there are
+  }
   std::vector<std::string> further = frequent_answers(training_, options_.most_answers);
   const models::VqaModel trained = models::load_vqa(folder, nn::Fill::meta);
   const std::int64_t vocab_size = trained.net->config().vocab_size;
@@ -239,7 +243,7 @@ std::vector<std::pair<std::string, std::string>> VqaTask::facts() const {
       {"validation_questions", std::to_string(validation_ ? validation_->count() : 0)},
       {"words", std::to_string(tokenizer_->vocab_size())},
       {"answers", std::to_string(model_.answers.size())}};
-  std::ranges::move(held_out_facts(options_, held_out_), std::back_inserter(facts));
+  std::ranges::move(held_out_facts(options_, validation_ ? held_out_ : 0), std::back_inserter(facts));
   return facts;
 }
 
@@ -256,7 +260,7 @@ VqaOptions::VqaOptions() {
 }
 
 void VqaOptions::describe(OptionList& list) {
-  const char* const with_folder = "with a folder as --model, whose network is trained as it is";
+  const char* const with_folder = "with a folder as --model, whose network has its sizes";
   const auto continues = [this] { return models::is_vqa_folder(model_of(model)); };
   add_data_options(list, *this);
   add_val_share_option(list, *this);
