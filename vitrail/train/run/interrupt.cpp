@@ -67,12 +67,23 @@ Interrupt::Interrupt() {
 }
 
 void Interrupt::listen() const {
-  for (int signal = 0; sigwait(&signals_, &signal) == 0 && !ending_;) {
-    if (io::WaitForInput::any()) {  // nobody would answer
-      std::fflush(stdout);
-      _exit(128 + signal);
+  while (!ending_) {
+    int signal = 0;
+    if (asked == 0) {
+      if (sigwait(&signals_, &signal) != 0) {
+        return;
+      }
+    } else {
+      constexpr struct timespec soon = {0, 100'000'000};
+      signal = sigtimedwait(&signals_, nullptr, &soon);
     }
-    on_signal(signal);
+    if (signal > 0 && !ending_) {
+      on_signal(signal);
+    }
+    if (asked != 0 && !ending_ && io::WaitForInput::any()) {  // nobody would answer
+      std::fflush(stdout);
+      _exit(128 + asked);
+    }
   }
 }
 
