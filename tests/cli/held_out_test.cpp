@@ -120,6 +120,8 @@ TEST_F(HeldOutImages, AreNoneIfThereAreFew) {
                             "few");
   EXPECT_EQ(few.status, 0) << few.err;
   EXPECT_THAT(few.out, HasSubstr("has too few images for any to be held out: nothing is evaluated"));
+  EXPECT_EQ(vitrail("train --resume " + path("runs/few") + " --epochs 2").status, 0);
+  EXPECT_THAT(vitrail("eval " + path("runs/few") + " " + path("few.csv")).err, Not(HasSubstr("held out")));
 }
 
 }  // namespace

@@ -412,7 +412,7 @@ std::vector<std::pair<std::string, std::string>> CaptionTask::facts() const {
       {training_digest, data::digest_of_names(*training_.images)},
       {"validation_images", std::to_string(validation_ ? validation_->images->size() : 0)},
       {"captions", std::to_string(captions_->different)}};
-  std::ranges::move(held_out_facts(options_, validation_ ? held_out_ : 0), std::back_inserter(facts));
+  std::ranges::move(held_out_facts(options_, held_out_, validation_.has_value()), std::back_inserter(facts));
   return facts;
 }
 

@@ -286,7 +286,7 @@ std::vector<std::pair<std::string, std::string>> DetectionTask::facts() const {
       {"validation_images", std::to_string(validation_ ? validation_->images->size() : 0)},
       {"classes", fmt::format("{}", fmt::join(training_.classes, ", "))},
       {"frozen_norms", frozen_norms_ ? "true" : "false"}};
-  std::ranges::move(held_out_facts(options_, validation_ ? held_out_ : 0), std::back_inserter(facts));
+  std::ranges::move(held_out_facts(options_, held_out_, validation_.has_value()), std::back_inserter(facts));
   return facts;
 }
 

@@ -79,11 +79,15 @@ data::HeldOut draw_held_out(const ImageTaskOptions& o, double share, const data:
   return drawn;
 }
 
-std::vector<std::pair<std::string, std::string>> held_out_facts(const ImageTaskOptions& o, double share) {
-  return share > 0 ? std::vector<std::pair<std::string, std::string>>{{held_out_fact, fmt::format("{}", share)},
-                                                                      {held_out_source_fact,
-                                                                       data::absolute_source(o.data_dir)}}
-                   : std::vector<std::pair<std::string, std::string>>();
+std::vector<std::pair<std::string, std::string>> held_out_facts(const ImageTaskOptions& o, double share, bool any) {
+  std::vector<std::pair<std::string, std::string>> facts;
+  if (share > 0) {
+    facts.emplace_back(held_out_fact, fmt::format("{}", share));
+  }
+  if (share > 0 && any) {
+    facts.emplace_back(held_out_source_fact, data::absolute_source(o.data_dir));
+  }
+  return facts;
 }
 
 }  // namespace vitrail::train

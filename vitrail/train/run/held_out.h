@@ -32,7 +32,9 @@ double open_evaluation(const ImageTaskOptions& options, const EvaluationSources&
 /// says, so that runs can be compared. Throws Error if --val-share leaves none to learn from or to evaluate on.
 data::HeldOut draw_held_out(const ImageTaskOptions& options, double share, const data::Dataset& images,
                             std::span<const std::int64_t> classes = {});
-/// What config.toml states about images that were held out: nothing for a share of 0.
-std::vector<std::pair<std::string, std::string>> held_out_facts(const ImageTaskOptions& options, double share);
+/// What config.toml states about the share that a run holds out, and, if that were `any` images, of what; nothing for a
+/// share of 0.
+std::vector<std::pair<std::string, std::string>> held_out_facts(const ImageTaskOptions& options, double share,
+                                                                bool any);
 
 }  // namespace vitrail::train

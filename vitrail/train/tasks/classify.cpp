@@ -152,7 +152,7 @@ class Classify final : public Task {
   std::vector<std::string> summary() const override;
   std::vector<std::pair<std::string, std::string>> facts() const override {
     auto facts = image_facts(model_, *training_, validation_.get());
-    std::ranges::move(held_out_facts(options_, validation_ == nullptr ? 0 : held_out_), std::back_inserter(facts));
+    std::ranges::move(held_out_facts(options_, held_out_, validation_ != nullptr), std::back_inserter(facts));
     return facts;
   }
 

@@ -240,7 +240,8 @@ std::vector<std::pair<std::string, std::string>> FrameTask::facts() const {
                                                             {training_digest, data::digest_of_names(*training_.images)},
                                                             {"validation_sequences", std::to_string(evaluated_.size())},
                                                             {"classes", std::to_string(model_->target.classes.size())}};
-  std::ranges::move(held_out_facts(options_, separate_ ? 0 : options_.held_out()), std::back_inserter(facts));
+  std::ranges::move(held_out_facts(options_, separate_ ? 0 : options_.held_out(), !evaluated_.empty()),
+                    std::back_inserter(facts));
   return facts;
 }
 

@@ -243,7 +243,7 @@ std::vector<std::pair<std::string, std::string>> VqaTask::facts() const {
       {"validation_questions", std::to_string(validation_ ? validation_->count() : 0)},
       {"words", std::to_string(tokenizer_->vocab_size())},
       {"answers", std::to_string(model_.answers.size())}};
-  std::ranges::move(held_out_facts(options_, validation_ ? held_out_ : 0), std::back_inserter(facts));
+  std::ranges::move(held_out_facts(options_, held_out_, validation_.has_value()), std::back_inserter(facts));
   return facts;
 }
 
