@@ -1,4 +1,6 @@
 // Any bytes as one of CIFAR's or MNIST's files, which one the first byte says: an Error, or images with labels.
+#include <cstdint>
+
 #include "dataset.h"
 #include "folder.h"
 #include "memory_limit.h"

@@ -1,4 +1,6 @@
 // Any bytes as a table of images and labels beside two images: an Error, or labels of classes that there are.
+#include <cstdint>
+
 #include "dataset.h"
 #include "folder.h"
 #include "memory_limit.h"

@@ -1,6 +1,8 @@
 // Any text as the value of an argument in Python's notation: an Error, or JSON.
 #include "vitrail/models/base/kwargs.h"
 
+#include <cstdint>
+
 #include <nlohmann/json.hpp>
 
 #include "folder.h"

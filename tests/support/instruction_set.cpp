@@ -1,5 +1,6 @@
 // Linked into every test program: VITRAIL_TEST_ISA=AVX2 or SSE4 keeps the kernels from using anything newer, as if the
 // CPU had none of it. On a CPU that indeed has none of it, the tests would only be repeated: the program is skipped.
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <string>

@@ -1,6 +1,7 @@
 // Kernels tried on every set of instructions.
 #pragma once
 
+#include <cstdint>
 #include <string>
 
 // The first says to Highway which targets there are.

@@ -1,5 +1,6 @@
 #include "vitrail/text/strings/encoding.h"
 
+#include <cstdint>
 #include <memory>
 
 #include <unicode/ucnv.h>

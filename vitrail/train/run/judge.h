@@ -2,6 +2,7 @@
 /// The figure by which a run chooses its best network, and its figures as text.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
