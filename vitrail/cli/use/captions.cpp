@@ -10,7 +10,6 @@
 #include <fmt/core.h>
 #include <nlohmann/json.hpp>
 
-#include "vitrail/autograd/tape.h"
 #include "vitrail/cli/app.h"
 #include "vitrail/cli/images.h"
 #include "vitrail/cli/print_json.h"

@@ -20,7 +20,6 @@
 #include "vitrail/models/text/gpt2.h"
 #include "vitrail/nn/positions/position.h"
 #include "vitrail/ops/math/arithmetic.h"
-#include "vitrail/ops/shape/embedding.h"
 #include "vitrail/ops/shape/shape.h"
 
 namespace vitrail::models {
