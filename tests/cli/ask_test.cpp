@@ -173,6 +173,48 @@ TEST_F(Ask, AnswersByBlip) {
   EXPECT_EQ(std::ranges::count(said.out, '%'), 5);
 }
 
+TEST_F(Ask, TrainsABlip) {
+  // Answers whose words its small vocabulary has; and of one question none.
+  io::write_atomically(
+      path("train/told.csv"),
+      "path,question,answer\nimages/000000.png,what colour is the bird ?,red\n"
+      "images/000000.png,how many birds are there ?,two large\nimages/000001.png,is there a head ?,no\n"
+      "images/000002.png,what is there ?,zebra\n");
+  const std::string train = "train --task vqa " + path("train/told.csv") + " --val-split '' --val-dir " +
+                            path("train/told.csv") + " --model " + blip("blip_vqa") +
+                            " --epochs 150 --batch-size 3 --lr 1e-2 --warmup-epochs 1 --output " + path("runs");
+  const Outcome trained = vitrail(train + " --experiment written");
+  ASSERT_EQ(trained.status, 0) << trained.err;
+  EXPECT_THAT(trained.err + trained.out, HasSubstr("1 question left out, whose answers are too long"));
+  const auto measured = [&](const std::string& model) {
+    return nlohmann::json::parse(vitrail("eval " + model + " " + path("train/told.csv") + " --json").out);
+  };
+  const nlohmann::json before = measured(blip("blip_vqa"));
+  const nlohmann::json after = measured(path("runs/written/last"));
+  EXPECT_LT(after["loss"], 0.2);
+  EXPECT_GT(before["loss"], 3);
+  EXPECT_EQ(after["accuracy"], 75);
+  EXPECT_EQ(after["unseen_answers"], 1);
+  EXPECT_THAT(vitrail("ask " + path("runs/written") + "/last " + image() + " 'how many birds are there ?'").out,
+              StartsWith("two large\n"));
+  const Outcome further = vitrail("train --resume " + path("runs/written") + " --epochs 151");
+  EXPECT_EQ(further.status, 0) << further.err;
+  EXPECT_LT(measured(path("runs/written/last"))["loss"], 0.2);
+  EXPECT_THAT(vitrail(train + " --experiment x --most-answers 3").err, HasSubstr("which writes its answers"));
+}
+
+// An image of which no question is left has no batch of its own, whose loss would be NaN.
+TEST_F(Ask, LeavesOutImagesWithoutAQuestion) {
+  io::write_atomically(path("train/rare.csv"),
+                       "path,question,answer\nimages/000000.png,what is it?,red\nimages/000000.png,what is there?,red\n"
+                       "images/000001.png,what is it?,lilac\nimages/000002.png,what is it?,red\n");
+  const Outcome trained = vitrail("train --task vqa " + path("train/rare.csv") + " --val-split '' --val-dir " +
+                                  path("train/rare.csv") + " --most-answers 1 --epochs 2 --output " + path("runs") +
+                                  " --experiment rare" + small() + " --batch-size 1");
+  EXPECT_EQ(trained.status, 0) << trained.err;
+  EXPECT_THAT(trained.out, HasSubstr("2 updates of 1 image an epoch"));
+}
+
 TEST_F(Ask, IsGuidedToWhatQuestionsAreAbout) {
   const std::string guided = "train --task vqa " + path("train") + " --val-dir " + path("test") + " --output " +
                              path("runs") + " --attn-loss-coef 1 --no-shuffle --epochs 12 --lr 3e-3 --experiment ";
@@ -213,9 +255,11 @@ TEST_F(Ask, SaysWhatDoesNotFit) {
   EXPECT_THAT(error("ask " + blip("blip_caption") + " " + image() + " 'what?'"), HasSubstr("answers no questions"));
   EXPECT_THAT(vitrail("caption " + blip("blip_caption") + " " + image() + " --max-new-tokens 5").out,
               HasSubstr(image() + ": "));
-  EXPECT_THAT(error("train --task vqa " + path("train") + " --model " + blip("blip_vqa")),
-              HasSubstr("is a Blip, which is not trained here: `vitrail ask` answers questions with it"));
-  EXPECT_THAT(vitrail("eval " + blip("blip_vqa") + " " + path("test")).out, HasSubstr("loss –"));
+  EXPECT_THAT(error("train --task vqa " + path("train") + " --attn-loss-coef 1 --output " + path("no") + " --model " +
+                    blip("blip_vqa")),
+              HasSubstr("--attn-loss-coef is for networks such as vqa_small"));
+  EXPECT_THAT(vitrail("eval " + blip("blip_vqa") + " " + path("test")).out,
+              AllOf(HasSubstr("of an answer that the model"), Not(HasSubstr("loss –"))));
   EXPECT_THAT(error("predict " + blip("blip_vqa") + " " + image()), HasSubstr("`vitrail ask` takes it"));
   EXPECT_THAT(error("predict " + run() + " " + image()), HasSubstr("`vitrail ask` takes it"));
   EXPECT_THAT(error("train --task vqa " + path("train/images") + " --val-split ''"),

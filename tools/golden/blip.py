@@ -8,7 +8,8 @@ computed in float64: pixel_values [B, 3, H, W]; questions or prompts with paddin
 decoder_input_ids; logits; cross_attention.{i} of the question encoder or of the decoder; `grad.NAME` of Σ logits · to_logits; and
 what generate() writes, in rows that end with padding: greedy and beams (3 beams), in a batch with padding, and of single questions
 (alone.{b}); of captions also behind a prompt (prompted.greedy, prompted.beams). preprocessed is BlipImageProcessor's result for
-image [H, W, 3] u8.
+image [H, W, 3] u8. loss is that of BLIP's train_vqa (models/blip_vqa.py), without label smoothing, of answers [A, N] to the questions
+answer_rows [A] with the weights answer_weights [A], and `loss_grad.NAME` its gradients for some parameters.
 """
 
 import json
@@ -111,7 +112,31 @@ def questions():
     for b, row in enumerate(ids):
         tensors[f"alone.{b}"] = model.generate(torch.tensor([row]), pixels[b : b + 1].double(), max_new_tokens=9, do_sample=False)
     print(tensors["greedy"], tensors["beams"])
+    tensors |= train_vqa(model, tensors)
     save(model.float(), tensors, ROOT / "blip_vqa")
+
+
+def train_vqa(model, tensors):
+    """What models/blip_vqa.py of salesforce/BLIP computes in training: the states of each question, repeated for its answers. Each
+    question by itself, as transformers 5.23 shows the decoder also the states of padding, which BLIP's own code masks."""
+    answers = padded([[len(VOCAB) - 2, 19, 3], [len(VOCAB) - 2, 20, 31, 3], [len(VOCAB) - 2, 28, 3], [len(VOCAB) - 2, 21, 22, 24, 3]])
+    rows, weights = torch.tensor([0, 0, 1, 2]), torch.tensor([0.75, 0.25, 1, 1], dtype=torch.float64)
+    model.zero_grad()
+    loss = 0
+    for b, (pixels, ids, mask) in enumerate(zip(tensors["pixel_values"], tensors["input_ids"], tensors["attention_mask"])):
+        image = model.vision_model(pixels[None].double())[0]
+        states = model.text_encoder(ids[None, : mask.sum()], encoder_hidden_states=image)[0]
+        own = answers[rows == b]
+        out = model.text_decoder(own, attention_mask=(own != 0).long(), encoder_hidden_states=states.expand(len(own), -1, -1),
+                                 labels=own.masked_fill(own == 0, -100), reduction="none")  # fmt: skip
+        loss = loss + (weights[rows == b] * out.loss).sum() / 3
+    loss.backward()
+    kept = ("vision_model.encoder.layers.0.self_attn.qkv.weight", "text_encoder.encoder.layer.1.crossattention.self.key.weight",
+            "text_encoder.embeddings.word_embeddings.weight", "text_decoder.bert.embeddings.word_embeddings.weight",
+            "text_decoder.bert.encoder.layer.0.crossattention.self.value.weight")  # fmt: skip
+    named = dict(model.named_parameters())
+    return {"answers": answers, "answer_rows": rows, "answer_weights": weights, "loss": loss} | {
+        f"loss_grad.{name}": named[name].grad.clone() for name in kept}
 
 
 def captions():

@@ -191,8 +191,8 @@ class QuestionsPart {
  public:
   QuestionsPart(const GalleryFlags& flags, const std::vector<NamedImage>& images, DType dtype)
       : flags_(flags), dtype_(dtype), answerer_(open_answerer(flags.vqa)) {
-    if (answerer_.vqa() != nullptr) {
-      known_.insert(answerer_.vqa()->answers.begin(), answerer_.vqa()->answers.end());
+    if (answerer_->vqa() != nullptr) {
+      known_.insert(answerer_->vqa()->answers.begin(), answerer_->vqa()->answers.end());
     }
     if (flags.questions.empty()) {
       return;
@@ -232,7 +232,7 @@ class QuestionsPart {
     result.text = text;
     train::AnsweredQuestion answer;
     try {
-      answer = answerer_.answer(image, text, {.best = shown_answers, .maps = true, .dtype = dtype_});
+      answer = answerer_->answer(image, text, {.best = shown_answers, .maps = true, .dtype = dtype_});
     } catch (const Error& error) {  // words that the model has never read, or too many of them
       result.note = error.what();
       return result;
@@ -273,7 +273,7 @@ class QuestionsPart {
 
   const GalleryFlags& flags_;
   DType dtype_;
-  train::Answerer answerer_;
+  std::unique_ptr<train::Answerer> answerer_;
   std::set<std::string> known_;                                   // answers; empty: it writes them word by word
   std::map<std::string, std::vector<data::Question>> questions_;  // by the paths of images
 };

@@ -226,12 +226,12 @@ void ask(const AskFlags& flags) {
   check_usage(!flags.output.empty() || (!flags.layer && !flags.head && flags.word.empty()),
               "--layer, --head and --word choose what --output draws");
   const DType dtype = flags.compute.apply();
-  const train::Answerer answerer = open_answerer(flags.model);
+  const std::unique_ptr<train::Answerer> answerer = open_answerer(flags.model);
   const io::Image image = io::read_image(flags.image);
   std::vector<AnsweredQuestion> answered;
   for (const std::string& question : flags.questions) {
     answered.push_back(
-        answerer.answer(image, question, {.best = flags.topk, .maps = !flags.output.empty(), .dtype = dtype}));
+        answerer->answer(image, question, {.best = flags.topk, .maps = !flags.output.empty(), .dtype = dtype}));
   }
   const std::optional<LookedAtPage> page =
       flags.output.empty() ? std::nullopt : std::optional<LookedAtPage>(std::in_place, flags, image, answered);
@@ -294,31 +294,31 @@ Json to_json(const train::AnswerEvaluation& e, const std::vector<train::OnTarget
 
 }  // namespace
 
-train::Answerer open_answerer(const ModelFlags& flags) {
+std::unique_ptr<train::Answerer> open_answerer(const ModelFlags& flags) {
   flags.check_unchanged("answers questions");
   const std::string folder = flags.name_or_folder();
   check(fs::exists(folder) || models::is_shipped_name(folder), "there is no model folder '{}'", folder);
   check(train::answers_questions(folder), "'{}' answers no questions: {}", flags.model,
         flags.instead("train --task vqa"));
-  train::Answerer answerer(folder);
-  as_usage([&] { answerer.prepare_images(flags.images); });
+  std::unique_ptr<train::Answerer> answerer = train::load_answerer(folder);
+  as_usage([&] { answerer->prepare_images(flags.images); });
   return answerer;
 }
 
 void evaluate_questions(const ModelFlags& model, const ComputeFlags& compute, const DataFlags& data,
                         const std::string& output, bool json) {
   const train::EvaluateOptions options = data.options(compute.apply());
-  const train::Answerer answerer = open_answerer(model);
+  const std::unique_ptr<train::Answerer> answerer = open_answerer(model);
   const data::ImageQuestions questions = data::open_questions_of(data.data, data.split, true, data.skip_broken);
   for (const std::string& note : questions.images->notes()) {
     say("{}\n", note);
   }
-  const train::AnswerEvaluation result = evaluate_under_bar("evaluating", answerer, questions, options);
+  const train::AnswerEvaluation result = evaluate_under_bar("evaluating", *answerer, questions, options);
   // A map lies over what the network sees: over the image unless that is cropped.
   const bool whole = !model.images.crop_pct && (model.images.crop_mode.empty() || model.images.crop_mode == "squash");
   const std::vector<train::OnTarget> maps =
-      answerer.vqa() != nullptr && whole
-          ? train::attention_on_target(*answerer.vqa(), answerer.tokenizer(), questions, options)
+      answerer->vqa() != nullptr && whole
+          ? train::attention_on_target(*answerer->vqa(), answerer->tokenizer(), questions, options)
           : std::vector<train::OnTarget>{};
   Json all = {{"model", model.model}, {"data", data.data}};
   all.update(to_json(result, maps));

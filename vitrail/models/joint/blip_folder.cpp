@@ -139,9 +139,12 @@ BlipFiles read_blip_folder(const fs::path& folder, const std::string& architectu
   return files;
 }
 
-BlipModel load_blip(const fs::path& given, nn::Fill fill) {
+BlipModel load_blip(const fs::path& given, nn::Fill fill, float drop) {
   const fs::path folder = shipped_or(given);
   BlipFiles files = read_blip_folder(folder, blip_answerer_class);
+  if (drop > 0) {
+    files.sizes.text.drop = drop;
+  }
   BlipModel model{std::make_unique<Blip>(files.sizes, nn::StoreOptions{.fill = fill}), std::move(files.images),
                   std::move(files.config)};
   if (fill != nn::Fill::meta) {

@@ -25,9 +25,9 @@ struct BlipModel {
 /// Whether `folder` has a config.json whose "model_type" is "blip", of a model that answers questions.
 bool is_blip_folder(const std::filesystem::path& folder);
 /// Loads the folder that save_pretrained() of transformers' BlipForQuestionAnswering wrote: config.json,
-/// model.safetensors and, if it is there, preprocessor_config.json. Throws Error if the folder cannot be read, or is of
-/// another class.
-BlipModel load_blip(const std::filesystem::path& folder, nn::Fill fill = nn::Fill::leave);
+/// model.safetensors and, if it is there, preprocessor_config.json; with this dropout of the texts' states, or if it is
+/// 0 with that of config.json. Throws Error if the folder cannot be read, or is of another class.
+BlipModel load_blip(const std::filesystem::path& folder, nn::Fill fill = nn::Fill::leave, float drop = 0);
 /// Creates a model of the fields of such a config.json, a JSON object, with weights as training begins with. Errors
 /// name `source`.
 BlipModel create_blip(const std::string& config, const std::string& source, const nn::StoreOptions& store = {});

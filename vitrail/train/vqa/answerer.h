@@ -1,16 +1,20 @@
 /// \file
-/// A model that answers questions about images, of either kind, with its tokenizer and what it looked at.
+/// A model that answers questions about images, with its tokenizer and what it looked at.
 #pragma once
 
 #include <cstdint>
 #include <filesystem>
-#include <optional>
+#include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "vitrail/data/pairs/question_batches.h"
+#include "vitrail/data/pairs/questions.h"
 #include "vitrail/io/image.h"
-#include "vitrail/models/joint/blip_folder.h"
 #include "vitrail/models/joint/vqa_folder.h"
+#include "vitrail/nn/network.h"
+#include "vitrail/nn/pass.h"
 #include "vitrail/text/tokenizer.h"
 #include "vitrail/train/vqa/answers.h"
 
@@ -40,35 +44,64 @@ struct AskOptions {
   DType dtype = DType::f32;
 };
 
-/// A network of `vitrail train --task vqa`, or transformers' BlipForQuestionAnswering.
+/// A network that answers questions: a VqaAnswerer or a BlipAnswerer.
 class Answerer {
  public:
-  /// Loads a folder. Throws Error if it is of another kind.
-  explicit Answerer(const std::filesystem::path& folder);
+  virtual ~Answerer() = default;
+  Answerer(const Answerer&) = delete;
+  Answerer& operator=(const Answerer&) = delete;
 
   /// Changes how images are prepared. Throws Error, naming the flag, for numbers that do not fit.
-  void prepare_images(const data::ImageOverrides& overrides);
-
+  virtual void prepare_images(const data::ImageOverrides& overrides) = 0;
   /// Throws Error, naming them, if the question has words that the model has never read, or if it is empty or too long.
   AnsweredQuestion answer(const io::Image& image, const std::string& question, const AskOptions& options) const;
-  /// Answers all questions. A Blip writes its answers greedily; its loss is NaN.
   AnswerEvaluation evaluate(const data::ImageQuestions& questions, const EvaluateOptions& options) const;
 
-  const models::VqaModel* vqa() const { return vqa_ ? &*vqa_ : nullptr; }
-  const text::Tokenizer& tokenizer() const { return *tokenizer_; }
+  /// The loss of a batch, whose questions are `asked`: a scalar, the mean over the questions of
+  ///
+  /// ```text
+  /// -Σ_a share(a) log p(a)
+  /// ```
+  ///
+  /// over the answers a that the model can give, share(a) of the people who gave one of them. Each question must have
+  /// one (can_answer()).
+  virtual Tensor loss(const data::QuestionBatch& batch, const std::vector<const data::Question*>& asked,
+                      nn::Pass& pass) const = 0;
+  /// Whether the model can give one of the answers that people gave.
+  virtual bool can_answer(const data::Question& question) const = 0;
+  virtual nn::Network& network() = 0;
+  virtual std::string name() const = 0;
+  virtual const models::PretrainedConfig& images() const = 0;  ///< how images are prepared
+  virtual std::int64_t longest_question() const = 0;           ///< tokens
+  /// Writes the files that load_answerer() reads into a folder that exists.
+  virtual void write(const std::filesystem::path& folder) const = 0;
+  /// The model of a VqaAnswerer; null of another.
+  virtual const models::VqaModel* vqa() const { return nullptr; }
+
+  const text::Tokenizer& tokenizer() const { return tokenizer_; }
+
+ protected:
+  explicit Answerer(text::Tokenizer tokenizer) : tokenizer_(std::move(tokenizer)) {}
+
+  /// What a model says to the questions of a batch, and the sum of their losses; what can_answer() denies adds nothing.
+  struct Said {
+    std::vector<std::string> answers;
+    double loss = 0;
+  };
 
  private:
-  AnsweredQuestion of_vqa(const Tensor& x, const text::Encoding& question, const std::string& text,
-                          const AskOptions& options) const;
-  AnsweredQuestion of_blip(const Tensor& x, const text::Encoding& question, const AskOptions& options) const;
-  AnswerEvaluation evaluate_blip(const data::ImageQuestions& questions, const EvaluateOptions& options) const;
+  virtual AnsweredQuestion answer_one(const Tensor& x, const std::string& question, const text::Encoding& encoding,
+                                      const AskOptions& options) const = 0;
+  virtual Said say(const data::QuestionBatch& batch, const std::vector<const data::Question*>& asked,
+                   DType dtype) const = 0;
 
-  std::optional<models::VqaModel> vqa_;
-  std::optional<models::BlipModel> blip_;
-  std::optional<text::Tokenizer> tokenizer_;
+  text::Tokenizer tokenizer_;
 };
 
-/// Whether a folder is one that an Answerer loads.
+/// Whether load_answerer() loads a folder.
 bool answers_questions(const std::filesystem::path& folder);
+/// Loads the folder of a network of `vitrail train --task vqa`, or of transformers' BlipForQuestionAnswering. Throws
+/// Error if it is of another kind.
+std::unique_ptr<Answerer> load_answerer(const std::filesystem::path& folder);
 
 }  // namespace vitrail::train

@@ -6,9 +6,7 @@
 
 #include <fmt/format.h>
 
-#include "vitrail/autograd/tape.h"
 #include "vitrail/io/wording.h"
-#include "vitrail/ops/math/reduce.h"
 #include "vitrail/ops/math/softmax.h"
 #include "vitrail/text/unknown.h"
 #include "vitrail/train/vqa/official_accuracy.h"
@@ -58,11 +56,11 @@ void KnownAnswers::shares(const data::Question& question, float* out) const {
   }
 }
 
-std::int64_t keep_answerable(data::ImageQuestions& questions, const KnownAnswers& answers) {
+std::int64_t keep_answerable(data::ImageQuestions& questions,
+                             const std::function<bool(const data::Question&)>& can_answer) {
   std::int64_t left_out = 0;
   for (auto& own : questions.questions) {
-    left_out += static_cast<std::int64_t>(
-        std::erase_if(own, [&](const data::Question& question) { return !answers.knows_any(question); }));
+    left_out += static_cast<std::int64_t>(std::erase_if(own, std::not_fn(can_answer)));
   }
   return left_out;
 }
@@ -156,63 +154,6 @@ void AnswerTally::finish(AnswerEvaluation& evaluation) {
   }
   evaluation.disagree = disagree_;
   evaluation.given = std::move(given_);
-}
-
-AnswerEvaluation evaluate_answers(const models::VqaModel& model, const text::Tokenizer& tokenizer,
-                                  const data::ImageQuestions& questions, const EvaluateOptions& options) {
-  const autograd::NoGrad no_grad;
-  const KnownAnswers answers(model.answers);
-  const data::QuestionTokens tokens = tokens_of(questions, tokenizer, model.net->config().max_positions);
-  const auto loader = data::question_loader(*questions.images, tokens, data::eval_transform(model.pretrained),
-                                            {.images = loading(options), .per_image = 0});
-  AnswerEvaluation result;
-  AnswerTally tally;
-  std::int64_t known = 0;
-  // A question by the place of its image in the data set and its own among those of the image, and what was said.
-  struct Answer {
-    std::int64_t image = 0;
-    std::int64_t place = 0;
-    std::int64_t given = 0;
-  };
-  const auto judge = [&](const data::QuestionBatch& batch, dist::Packer& packer) {
-    nn::Pass pass{.dtype = options.dtype};
-    const std::vector<const data::Question*> asked = questions_of(batch, questions);
-    std::vector<Answer> given;
-    double loss = 0;
-    std::int64_t unknown_words = 0;
-    if (!asked.empty()) {
-      const Tensor logits = model.net->forward(input_of(batch), pass);
-      // What has no known answer has a target of zeros, which adds nothing to the sum.
-      loss = static_cast<double>(answer_loss(logits, asked, answers).item()) * static_cast<double>(asked.size());
-      unknown_words = with_unknown_words(batch, tokenizer);
-      const Tensor best = ops::argmax(logits, 1);
-      for (std::size_t b = 0; b < asked.size(); ++b) {
-        const std::int64_t row = batch.rows.data<std::int64_t>()[b];
-        given.push_back({batch.indices[static_cast<std::size_t>(row)], batch.places[b], best.data<std::int64_t>()[b]});
-      }
-    }
-    packer.put(std::ssize(batch.indices));
-    packer.put(loss);
-    packer.put(unknown_words);
-    packer.put_all(given);
-    return std::ssize(batch.indices);
-  };
-  const auto take = [&](dist::Unpacker& unpacker) {
-    result.images += unpacker.get<std::ptrdiff_t>();
-    result.loss += unpacker.get<double>();
-    result.unknown_words += unpacker.get<std::int64_t>();
-    for (const Answer& one : unpacker.get_all<Answer>()) {
-      const data::Question& question =
-          questions.questions[static_cast<std::size_t>(one.image)][static_cast<std::size_t>(one.place)];
-      ++(answers.knows_any(question) ? known : result.unseen);
-      tally.add(question, model.answers[static_cast<std::size_t>(one.given)]);
-    }
-  };
-  result.broken = share_batches<data::QuestionBatch>(*loader, sharing(options, questions.images->size()), judge, take);
-  loader->check_any(result.images, "evaluate");
-  result.loss = known > 0 ? result.loss / static_cast<double>(known) : std::nan("");
-  tally.finish(result);
-  return result;
 }
 
 std::string answer_table(const AnswerEvaluation& e) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -34,9 +35,10 @@ class KnownAnswers {
   std::map<std::string, std::int64_t, std::less<>> numbers_;
 };
 
-/// The questions without those that have none of the answers, of which it returns the number; images that are left
-/// without a question stay.
-std::int64_t keep_answerable(data::ImageQuestions& questions, const KnownAnswers& answers);
+/// The questions without those of which `can_answer` denies that an answer can be given, and their number; images that
+/// are left without a question stay.
+std::int64_t keep_answerable(data::ImageQuestions& questions,
+                             const std::function<bool(const data::Question&)>& can_answer);
 
 /// The tokens of all questions, each cut to `longest`.
 data::QuestionTokens tokens_of(const data::ImageQuestions& questions, const text::Tokenizer& tokenizer,
@@ -92,9 +94,6 @@ class AnswerTally {
   std::vector<std::pair<std::int64_t, std::string>> given_;
 };
 
-/// Answers all questions, by the answer with the largest logit.
-AnswerEvaluation evaluate_answers(const models::VqaModel& model, const text::Tokenizer& tokenizer,
-                                  const data::ImageQuestions& questions, const EvaluateOptions& options);
 /// Lines for people: the accuracy of each type, and what was not known.
 std::string answer_table(const AnswerEvaluation& evaluation);
 

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <limits>
 #include <utility>
 
 #include <fmt/format.h>
@@ -10,11 +9,11 @@
 #include "vitrail/autograd/tape.h"
 #include "vitrail/data/pairs/question_batches.h"
 #include "vitrail/nn/recorder.h"
-#include "vitrail/ops/math/arithmetic.h"
 #include "vitrail/ops/math/reduce.h"
 #include "vitrail/ops/shape/shape.h"
 #include "vitrail/train/guided_attention.h"
 #include "vitrail/train/vqa/answers.h"
+#include "vitrail/train/vqa/gradient_weighted.h"
 
 namespace vitrail::train {
 namespace {
@@ -96,13 +95,11 @@ std::vector<OnTarget> attention_on_target(const models::VqaModel& model, const t
     Tensor best;
     if (c.kind == Kind::cross) {
       autograd::Tape tape;
-      input.score_bias = Tensor::zeros({std::ssize(asked), c.num_heads, words, patches});
-      autograd::require_grad(input.score_bias);
+      input.score_bias = score_leaf(std::ssize(asked), c.num_heads, words, patches);
       const Tensor logits = net.forward(input, pass);
       tape.backward(ops::sum(ops::amax(logits, {1})));
       best = ops::argmax(logits.detach(), 1);
-      weighted =
-          ops::sum(ops::clamp(autograd::grad(input.score_bias).detach(), 0, std::numeric_limits<float>::max()), {1});
+      weighted = gradient_weighted(input.score_bias);
       net.parameters.zero_grad();
     } else {
       const autograd::NoGrad no_grad;

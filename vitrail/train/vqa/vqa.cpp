@@ -16,8 +16,10 @@
 #include "vitrail/models/text/text_model.h"
 #include "vitrail/train/run/held_out.h"
 #include "vitrail/train/run/run_folder.h"
+#include "vitrail/train/vqa/answerer.h"
 #include "vitrail/train/vqa/answers.h"
-#include "vitrail/train/vqa/on_target.h"
+#include "vitrail/train/vqa/blip_answerer.h"
+#include "vitrail/train/vqa/vqa_answerer.h"
 
 namespace vitrail::train {
 namespace {
@@ -35,6 +37,19 @@ std::vector<std::string> texts_of(const data::ImageQuestions& questions) {
   return texts;
 }
 
+// Leaves out images without a question, of which a batch could have no other.
+void keep_asked_about(data::ImageQuestions& questions) {
+  std::vector<std::int64_t> asked;
+  for (std::size_t i = 0; i < questions.questions.size(); ++i) {
+    if (!questions.questions[i].empty()) {
+      asked.push_back(static_cast<std::int64_t>(i));
+    }
+  }
+  if (asked.size() < questions.questions.size()) {
+    questions = data::part_of(questions, std::move(asked));
+  }
+}
+
 std::string kwargs_of_vqa(const VqaOptions& options) {
   nlohmann::json kwargs = nlohmann::json::parse(create_options(options).model_kwargs);
   if (options.attn_norm != "softmax") {
@@ -47,12 +62,12 @@ class VqaTask final : public Task {
  public:
   VqaTask(const VqaOptions& options, const fs::path& checkpoint);
 
-  nn::Network& network() override { return *model_.net; }
+  nn::Network& network() override { return answerer_->network(); }
   data::Batches& batches() override { return *loader_; }
   std::optional<Drawn> next() override {
     return loader_->next(batch_) ? std::optional(Drawn{batch_.number, std::ssize(batch_.indices)}) : std::nullopt;
   }
-  Tensor loss(nn::Pass& pass) override;
+  Tensor loss(nn::Pass& pass) override { return answerer_->loss(batch_, questions_of(batch_, training_), pass); }
   std::string units() const override { return "images"; }
   std::vector<FigureKind> figures() const override;
   Figures evaluate(const Work& work) override;
@@ -61,24 +76,25 @@ class VqaTask final : public Task {
                                        : "cross-entropy of the answer";
   }
   void save(const fs::path& folder) const override;
-  std::string name() const override { return model_.name; }
+  std::string name() const override { return answerer_->name(); }
   std::vector<std::string> summary() const override;
   std::vector<std::pair<std::string, std::string>> facts() const override;
 
  private:
-  void grow(const fs::path& folder);
-  void check_guided() const;
+  std::unique_ptr<Answerer> make_answerer(const fs::path& checkpoint);
+  std::unique_ptr<VqaAnswerer> grown(const fs::path& folder);
+  void guide(VqaAnswerer& answerer) const;
 
   const VqaOptions options_;
   data::ImageQuestions training_;
   std::optional<data::ImageQuestions> validation_;
   double held_out_ = 0;  // the share of the training images that validation_ is of
-  std::optional<text::Tokenizer> tokenizer_;
-  models::VqaModel model_;
-  std::optional<KnownAnswers> answers_;
+  std::unique_ptr<Answerer> answerer_;
   std::int64_t further_words_ = 0;    // that a trained network was given
   std::int64_t further_answers_ = 0;  // the same
   std::int64_t left_out_ = 0;
+  std::int64_t images_ = 0;  // to learn from, with those of which no question is left, and their digest
+  std::string digest_;
   data::QuestionTokens tokens_;
   std::unique_ptr<data::QuestionLoader> loader_;
   data::QuestionBatch batch_;
@@ -106,38 +122,54 @@ VqaTask::VqaTask(const VqaOptions& options, const fs::path& checkpoint)
     }
     training_ = data::part_of(training_, std::move(drawn.learned));
   }
-  const fs::path folder = checkpoint.empty() ? model_of(options_.model) : checkpoint;
-  check(!models::is_blip_folder(folder),
-        "'{}' is a Blip, which is not trained here: `vitrail ask` answers questions with it", options_.model);
-  if (!checkpoint.empty()) {
-    model_ = models::load_vqa(folder, nn::Fill::leave, static_cast<float>(options_.drop));
-    tokenizer_ = text::load_tokenizer(folder);
-  } else if (models::is_vqa_folder(folder)) {
-    grow(folder);
-  } else {
-    tokenizer_ = text::word_tokenizer(texts_of(training_));
-    model_ = models::create_vqa(options_.model, kwargs_of_vqa(options_), tokenizer_->vocab_size(),
-                                frequent_answers(training_, options_.most_answers), static_cast<float>(options_.drop),
-                                {.seed = static_cast<std::uint64_t>(options_.seed)});
-  }
-  check_guided();
-  answers_.emplace(model_.answers);
-  left_out_ = keep_answerable(training_, *answers_);
+  answerer_ = make_answerer(checkpoint);
+  left_out_ =
+      keep_answerable(training_, [this](const data::Question& question) { return answerer_->can_answer(question); });
   check(training_.count() > 0, "'{}': none of the questions has an answer that '{}' knows", options_.data_dir,
         options_.model);
-  data::apply(options_.images, model_.pretrained);
-  tokens_ = tokens_of(training_, *tokenizer_, model_.net->config().max_positions);
-  loader_ = data::question_loader(*training_.images, tokens_, data::eval_transform(model_.pretrained),
+  images_ = training_.images->size();
+  digest_ = data::digest_of_names(*training_.images);
+  keep_asked_about(training_);
+  answerer_->prepare_images(options_.images);
+  tokens_ = tokens_of(training_, answerer_->tokenizer(), answerer_->longest_question());
+  loader_ = data::question_loader(*training_.images, tokens_, data::eval_transform(answerer_->images()),
                                   {.images = training_loading(options_), .per_image = options_.questions_per_image});
 }
 
-// Takes a trained network, and adds the words and answers of the training questions that it does not know.
-void VqaTask::grow(const fs::path& folder) {
+std::unique_ptr<Answerer> VqaTask::make_answerer(const fs::path& checkpoint) {
+  const fs::path folder = checkpoint.empty() ? model_of(options_.model) : checkpoint;
+  const auto drop = static_cast<float>(options_.drop);
+  if (models::is_blip_folder(folder)) {
+    check(options_.attn_loss_coef == 0, "--attn-loss-coef is for networks such as vqa_small, not for '{}'",
+          options_.model);
+    return std::make_unique<BlipAnswerer>(models::load_blip(folder, nn::Fill::leave, drop),
+                                          text::load_tokenizer(folder));
+  }
+  std::unique_ptr<VqaAnswerer> answerer;
+  if (!checkpoint.empty()) {
+    answerer =
+        std::make_unique<VqaAnswerer>(models::load_vqa(folder, nn::Fill::leave, drop), text::load_tokenizer(folder));
+  } else if (models::is_vqa_folder(folder)) {
+    answerer = grown(folder);
+  } else {
+    text::Tokenizer tokenizer = text::word_tokenizer(texts_of(training_));
+    models::VqaModel model = models::create_vqa(options_.model, kwargs_of_vqa(options_), tokenizer.vocab_size(),
+                                                frequent_answers(training_, options_.most_answers), drop,
+                                                {.seed = static_cast<std::uint64_t>(options_.seed)});
+    answerer = std::make_unique<VqaAnswerer>(std::move(model), std::move(tokenizer));
+  }
+  guide(*answerer);
+  return answerer;
+}
+
+// A trained network with the words and answers of the training questions that it does not know.
+std::unique_ptr<VqaAnswerer> VqaTask::grown(const fs::path& folder) {
   const text::Tokenizer own = text::load_tokenizer(folder);
+  text::Tokenizer tokenizer = own;
   try {
-    tokenizer_ = text::word_tokenizer(texts_of(training_), 0, &own);
+    tokenizer = text::word_tokenizer(texts_of(training_), 0, &own);
   } catch (const Error&) {
-    tokenizer_ = own;  // of another kind, whose tokens are all that there are
+    // of another kind, whose tokens are all that there are
   }
   std::vector<std::string> further = frequent_answers(training_, options_.most_answers);
   const models::VqaModel trained = models::load_vqa(folder, nn::Fill::meta);
@@ -145,37 +177,20 @@ void VqaTask::grow(const fs::path& folder) {
   models::check_vocabulary(own.vocab_size(), vocab_size);
   const KnownAnswers known(trained.answers);
   std::erase_if(further, [&](const std::string& answer) { return known.knows(answer); });
-  further_words_ = tokenizer_->vocab_size() - own.vocab_size();
+  further_words_ = tokenizer.vocab_size() - own.vocab_size();
   further_answers_ = std::ssize(further);
-  model_ =
-      models::load_grown_vqa(folder, std::max(vocab_size, tokenizer_->vocab_size()), further,
+  models::VqaModel model =
+      models::load_grown_vqa(folder, std::max(vocab_size, tokenizer.vocab_size()), further,
                              static_cast<float>(options_.drop), {.seed = static_cast<std::uint64_t>(options_.seed)});
-}
-
-Tensor VqaTask::loss(nn::Pass& pass) {
-  const std::vector<const data::Question*> questions = questions_of(batch_, training_);
-  if (options_.attn_loss_coef == 0) {
-    return answer_loss(model_.net->forward(input_of(batch_), pass), questions, *answers_);
-  }
-  const std::string layer = model_.net->last_picture_attention();
-  nn::Recorder recorder(std::vector{layer});
-  pass.recorder = &recorder;
-  const Tensor logits = model_.net->forward(input_of(batch_), pass);
-  pass.recorder = nullptr;
-  const Tensor guided =
-      question_attention_loss(recorder.attention().at(layer).value, batch_, questions, model_.net->config().side());
-  return answer_loss(logits, questions, *answers_) + guided * static_cast<float>(options_.attn_loss_coef);
+  return std::make_unique<VqaAnswerer>(std::move(model), std::move(tokenizer));
 }
 
 // Throws Error if there is nothing that --attn-loss-coef could guide.
-void VqaTask::check_guided() const {
+void VqaTask::guide(VqaAnswerer& answerer) const {
   if (options_.attn_loss_coef == 0) {
     return;
   }
-  check(model_.net->config().kind == models::VqaConfig::Kind::cross,
-        "--attn-loss-coef is for networks whose question looks at the picture in layers of its own, such as vqa_small, "
-        "not for '{}'",
-        model_.name);
+  answerer.guide_attention(options_.attn_loss_coef);
   check(std::ranges::any_of(training_.questions,
                             [](const auto& own) {
                               return std::ranges::any_of(
@@ -195,25 +210,25 @@ std::vector<FigureKind> VqaTask::figures() const {
 
 Figures VqaTask::evaluate(const Work& work) {
   work.begin("evaluating", validation_->images->size());
-  const AnswerEvaluation result =
-      evaluate_answers(model_, *tokenizer_, *validation_, evaluation_options(options_, work));
+  const AnswerEvaluation result = answerer_->evaluate(*validation_, evaluation_options(options_, work));
   work.say_left_out(result.broken);
   return {{"accuracy", result.accuracy}, {"loss", result.loss}};
 }
 
 void VqaTask::save(const fs::path& folder) const {
-  io::replace_folder(folder, [&](const fs::path& temporary) {
-    models::write_vqa(model_, temporary);
-    tokenizer_->save(temporary);
-  });
+  io::replace_folder(folder, [&](const fs::path& temporary) { answerer_->write(temporary); });
 }
 
 std::vector<std::string> VqaTask::summary() const {
+  const models::VqaModel* const vqa = answerer_->vqa();
+  const std::int64_t tokens = answerer_->tokenizer().vocab_size();
   std::vector<std::string> lines = {
-      fmt::format("{}, {:.2f} M parameters, {}x{} pixels, {} words, {}", model_.name,
-                  static_cast<double>(model_.net->parameters.count()) * 1e-6, model_.pretrained.width,
-                  model_.pretrained.height, tokenizer_->vocab_size() - 4,
-                  io::counted(std::ssize(model_.answers), "answers")),
+      fmt::format("{}, {:.2f} M parameters, {}x{} pixels, {}", answerer_->name(),
+                  static_cast<double>(answerer_->network().parameters.count()) * 1e-6, answerer_->images().width,
+                  answerer_->images().height,
+                  vqa != nullptr
+                      ? fmt::format("{} words, {}", tokens - 4, io::counted(std::ssize(vqa->answers), "answers"))
+                      : fmt::format("{} tokens, of which it writes its answers", tokens)),
       fmt::format("{} to learn from{}", io::counted(training_.count(), "questions"),
                   validation_ ? fmt::format(", {} to evaluate on", validation_->count()) : "")};
   if (further_words_ + further_answers_ > 0) {
@@ -222,10 +237,11 @@ std::vector<std::string> VqaTask::summary() const {
                                 options_.model));
   }
   if (left_out_ > 0) {
-    lines.push_back(fmt::format("{} left out, of whose answers the model knows none (see --most-answers)",
-                                io::counted(left_out_, "questions")));
+    lines.push_back(fmt::format("{} left out, {}", io::counted(left_out_, "questions"),
+                                vqa != nullptr ? "of whose answers the model knows none (see --most-answers)"
+                                               : "whose answers are too long for the model, or have unknown words"));
   }
-  if (const std::int64_t unknown = with_unknown_words(tokens_, *tokenizer_); unknown > 0) {
+  if (const std::int64_t unknown = with_unknown_words(tokens_, answerer_->tokenizer()); unknown > 0) {
     lines.push_back(fmt::format("{} with a word that the model has never read", io::counted(unknown, "questions")));
   }
   std::ranges::copy(
@@ -236,13 +252,15 @@ std::vector<std::string> VqaTask::summary() const {
 
 std::vector<std::pair<std::string, std::string>> VqaTask::facts() const {
   std::vector<std::pair<std::string, std::string>> facts = {
-      {"architecture", model_.name},
-      {"training_images", std::to_string(training_.images->size())},
-      {training_digest, data::digest_of_names(*training_.images)},
+      {"architecture", answerer_->name()},
+      {"training_images", std::to_string(images_)},
+      {training_digest, digest_},
       {"training_questions", std::to_string(training_.count())},
       {"validation_questions", std::to_string(validation_ ? validation_->count() : 0)},
-      {"words", std::to_string(tokenizer_->vocab_size())},
-      {"answers", std::to_string(model_.answers.size())}};
+      {"words", std::to_string(answerer_->tokenizer().vocab_size())}};
+  if (const models::VqaModel* const vqa = answerer_->vqa()) {
+    facts.emplace_back("answers", std::to_string(vqa->answers.size()));
+  }
   std::ranges::move(held_out_facts(options_, held_out_, validation_.has_value()), std::back_inserter(facts));
   return facts;
 }
@@ -261,7 +279,8 @@ VqaOptions::VqaOptions() {
 
 void VqaOptions::describe(OptionList& list) {
   const char* const with_folder = "with a folder as --model, whose network has its sizes";
-  const auto continues = [this] { return models::is_vqa_folder(model_of(model)); };
+  const auto continues = [this] { return answers_questions(model_of(model)); };
+  const auto writes = [this] { return models::is_blip_folder(model_of(model)); };
   add_data_options(list, *this);
   add_val_share_option(list, *this);
   list.find("data_dir")->help =
@@ -275,10 +294,12 @@ void VqaOptions::describe(OptionList& list) {
            "Answers that a new network can give, the most frequent ones; 0: all. Of a trained one as --model, those of "
            "them that it does not know are added")
       .at_least(0)
-      .settled();
+      .settled()
+      .idle_if("with a BLIP as --model, which writes its answers", writes);
   list.group("model");
   list.add("model", model, "MODEL",
-           fmt::format("Network: {}, or a folder of one", fmt::join(models::vqa_names(), ", ")))
+           fmt::format("Network: {}, or a folder of one, or of transformers' BlipForQuestionAnswering",
+                       fmt::join(models::vqa_names(), ", ")))
       .path()
       .settled();
   add_model_options(list, *this);
@@ -295,7 +316,7 @@ void VqaOptions::describe(OptionList& list) {
       .one_of({"softmax", "sigmoid"})
       .settled()
       .idle_if(with_folder, continues);
-  list.add("drop", drop, "P", "Dropout").below_one().settled();
+  list.add("drop", drop, "P", "Dropout; 0: none, or of a BLIP what its config.json says").below_one().settled();
   add_parameter_options(list, *this);
   add_batch_options(list, *this, "images");
   add_optimizer_options(list, *this);
