@@ -51,7 +51,7 @@ TEST(Pca, IsScikitLearnsUpToSigns) {
 TEST(Pca, FindsAsManyComponentsAsThereAre) {
   const Tensor points = test::random_tensor({5, 3});
   EXPECT_EQ(pca(points, 3).coordinates.shape(), Shape({5, 3}));
-  EXPECT_THAT(error_of([&] { pca(points, 4); }), HasSubstr("have 1 to 3 principal components, not 4"));
+  EXPECT_THAT(error_of([&] { pca(points, 4); }), HasSubstr("have at most 3 principal components, not 4"));
   const Pca same = pca(Tensor::full({4, 3}, 2.0), 2);  // no variance at all
   EXPECT_EQ(same.explained_variance_ratio[0], 0);
 }

@@ -52,6 +52,18 @@ TEST(ClassTokenMaps, AndMasksAreThoseOfDinosVisualizeAttention) {
   }
 }
 
+// A stem of convolutions also makes a token of an image that is smaller than a patch.
+TEST(PatchSide, IsThatOfWholePatches) {
+  models::CreateOptions options;
+  options.fill = nn::Fill::meta;
+  for (const auto& [name, side] : {std::pair("vit_tiny_patch16_224", 16),
+                                   {"vit_tiny_r_s16_p8_224", 32},
+                                   {"vit_base_r50_s16_224", 16},
+                                   {"vit_small_patch14_dinov2", 14}}) {
+    EXPECT_EQ(models::patch_side(*models::create_model(name, options).net), side) << name;
+  }
+}
+
 TEST(ClassTokenMaps, LeaveRegisterTokensOut) {
   models::CreateOptions options;
   options.model_kwargs =

@@ -6,6 +6,7 @@
 #include <map>
 #include <set>
 #include <string>
+#include <utility>
 
 #include <CLI/CLI.hpp>
 #include <fmt/core.h>
@@ -193,6 +194,16 @@ void PictureNames::note_others_in(const std::string& folder) const {
     say("note: '{}' has {} that {} there before\n", folder, io::counted(others, "other pictures"),
         others == 1 ? "was" : "were");
   }
+}
+
+std::optional<std::string> image_without_model(ModelFlags& model, std::string_view shipped) {
+  if (!io::is_image_name(model.model) || !io::is_file(model.model)) {
+    return std::nullopt;
+  }
+  std::string image = std::exchange(model.model, std::string(shipped));
+  say("note: no MODEL is named: '{}' looks at it, which knows little (vitrail models --shipped {})\n", shipped,
+      shipped);
+  return image;
 }
 
 void add_images_argument(CLI::App& command, std::vector<std::string>& images) {

@@ -97,6 +97,10 @@ class PictureNames {
   std::set<std::string> taken_;
 };
 
+/// If an image stands in the place of MODEL, and nothing behind it, as in `vitrail predict cat.jpg`: makes the shipped
+/// model `shipped` the MODEL, says so on stderr, and returns the image.
+std::optional<std::string> image_without_model(ModelFlags& model, std::string_view shipped);
+
 /// Adds the argument IMAGES, which list_images() understands, to a command.
 void add_images_argument(CLI::App& command, std::vector<std::string>& images);
 

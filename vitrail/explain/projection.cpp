@@ -7,6 +7,7 @@
 #include <span>
 
 #include "vitrail/autograd/tape.h"
+#include "vitrail/io/wording.h"
 #include "vitrail/kernels/parallel.h"
 #include "vitrail/kernels/tsne.h"
 #include "vitrail/ops/products/matmul.h"
@@ -309,8 +310,8 @@ Tensor starting_points(const Tensor& x) {
 Pca pca(const Tensor& x, std::int64_t count) {
   check_points(x);
   const std::int64_t most = std::min(x.size(0), x.size(1));
-  check(count >= 1 && count <= most, "{} points of {} numbers have 1 to {} principal components, not {}", x.size(0),
-        x.size(1), most, count);
+  check(count >= 1 && count <= most, "{} of {} numbers have at most {}, not {}", io::counted(x.size(0), "points"),
+        x.size(1), io::counted(most, "principal components"), count);
   const autograd::NoGrad no_grad;
   Pca result;
   result.mean = mean_of(x);

@@ -104,11 +104,15 @@ nn::Size2 pixels_left_out(const Model& model) {
 
 std::int64_t patch_side(const ImageModel& model) {
   constexpr std::int64_t largest = 256;
+  // A stem of convolutions makes a token also of a smaller image than its patch, but not many of as many.
+  constexpr std::int64_t many = 2 * largest;
   for (std::int64_t side = 1; side <= largest; ++side) {
-    const TokenLayout layout = model.token_layout(side, side);
-    if (layout.rows > 0 || layout.columns > 0) {
-      check(layout.rows == layout.columns, "the model's patches are not squares");
-      return side;
+    const TokenLayout one = model.token_layout(side, side);
+    if (one.rows > 0 || one.columns > 0) {
+      check(one.rows == one.columns, "the model's patches are not squares");
+      if (model.token_layout(many * side, side).rows == many) {
+        return side;
+      }
     }
   }
   fail("the model's patches are larger than {} pixels", largest);

@@ -95,7 +95,7 @@ TEST(SelfSupervisedLosses, MomentaAndPositionsAreTheReferences) {
     EXPECT_NEAR(mocov3_momentum(0.99, share), moco[t], 1e-6);
     EXPECT_NEAR(optim::cosine_between(0.996, 1, share), dino[t], 1e-6);
   }
-  expect_close(mocov3_positions(3, 16), golden_losses().get("mocov3.positions"), 1e-6);
+  expect_close(mocov3_positions(3, 3, 16), golden_losses().get("mocov3.positions"), 1e-6);
 }
 
 TEST(SelfSupervisedLosses, SayWhatTheyCannotCompare) {

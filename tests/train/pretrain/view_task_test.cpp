@@ -1,6 +1,9 @@
 // The runs of methods that learn from views: what they write, resume to and refuse.
 #include "vitrail/train/pretrain/view_task.h"
 
+#include <algorithm>
+#include <cmath>
+
 #include <gmock/gmock.h>
 
 #include "tests/support/errors.h"
@@ -148,12 +151,83 @@ TEST(PretrainingFromViews, MocoFreezesPositionsAndPatches) {
   EXPECT_FALSE(parameters.at("pos_embed").trainable);
   EXPECT_FALSE(parameters.at("patch_embed.proj.weight").trainable);
   EXPECT_TRUE(parameters.at("cls_token").trainable);
-  test::expect_close(parameters.at("pos_embed").value, mocov3_positions(4, 24), 1e-6);
+  test::expect_close(parameters.at("pos_embed").value, mocov3_positions(4, 4, 24), 1e-6);
   options.stop_grad_conv1 = false;
   EXPECT_TRUE(options.make({})->network().parameters.at("patch_embed.proj.weight").trainable);
   for (const nn::Parameter& parameter : parameters.all()) {
     EXPECT_FALSE(task->network().no_weight_decay(parameter.name)) << parameter.name;
   }
+}
+
+// On grids that are no squares, and behind other tokens than the class token.
+TEST(PretrainingFromViews, MocoWritesThePositionsThatItFreezes) {
+  const test::TemporaryFolder folder;
+  PretrainMocov3Options options = tiny_mocov3(folder.path());
+  const auto positions_of = [&](const std::string& kwargs) {
+    options.model_kwargs = kwargs;
+    const std::unique_ptr<Task> task = options.make({});
+    const nn::Parameter& positions = task->network().parameters.at("pos_embed");
+    EXPECT_FALSE(positions.trainable) << kwargs;
+    return positions.value;
+  };
+  const std::string rest = R"("patch_size": 4, "embed_dim": 24, "depth": 2, "num_heads": 3)";
+  test::expect_close(positions_of(R"({"img_size": [16, 8], )" + rest + "}"), mocov3_positions(4, 2, 24), 1e-6);
+  test::expect_close(positions_of(R"({"img_size": 16, "class_token": false, "global_pool": "avg", )" + rest + "}"),
+                     mocov3_positions(4, 4, 24, 0), 1e-6);
+  test::expect_close(positions_of(R"({"img_size": 16, "reg_tokens": 2, )" + rest + "}"), mocov3_positions(4, 4, 24, 3),
+                     1e-6);
+  const Tensor wide = mocov3_positions(2, 3, 8, 0);  // [1, 6, 8]: the fourth patch is in row 1, column 0
+  EXPECT_NEAR(wide.values()[3 * 8], std::sin(1.0), 1e-6);
+  EXPECT_NEAR(wide.values()[3 * 8 + 4], 0, 1e-6);
+}
+
+// EVA has no weight_init, airbench94 no stochastic depth.
+TEST(PretrainingFromViews, TakesModelsWithoutTimmsArguments) {
+  const test::TemporaryFolder folder;
+  PretrainMocov3Options moco = tiny_mocov3(folder.path());
+  moco.model = "eva02_tiny_patch14_224";
+  moco.model_kwargs = R"({"img_size": 16, "patch_size": 4, "embed_dim": 24, "depth": 2, "num_heads": 3})";
+  const std::unique_ptr<Task> task = moco.make({});
+  const Tensor weight = task->network().parameters.at("blocks.0.attn.proj.weight").value;
+  double square = 0;
+  for (const float value : weight.values()) {
+    square += static_cast<double>(value) * static_cast<double>(value);
+  }
+  const double bound = std::sqrt(6.0 / 48);  // of Xavier's uniform distribution, whose variance is bound² / 3
+  EXPECT_NEAR(std::sqrt(square / 576), bound / std::sqrt(3.0), 0.02);
+  PretrainDinoOptions dino = tiny_dino(folder.path());
+  dino.model = "airbench94";
+  dino.model_kwargs = "{}";
+  dino.local_crops_number = 0;
+  EXPECT_NO_THROW(dino.make({}));
+  dino.drop_path = 0.1;
+  EXPECT_THAT(test::error_of([&] { dino.make({}); }), HasSubstr("drop_path_rate"));
+}
+
+// The teacher's momentum reaches 1 at the end of all epochs: where the student rests, in the cool-down, the teacher
+// goes less and less towards it. If the momentum went back to its beginning, it would arrive there.
+TEST(PretrainingFromViews, KnowsTheEpochsThatTheScheduleAdds) {
+  const test::TemporaryFolder folder;
+  PretrainDinoOptions options = tiny_dino(folder.path());
+  options.epochs = 1;
+  options.warmup_epochs = 0;
+  options.schedule.sched = "cosine";
+  options.schedule.cooldown_epochs = 1;
+  options.momentum_teacher = 0;
+  options.checkpoint_hist = 9;
+  const FitResult run = fit(options);
+  const auto behind = [&](const std::string& checkpoint) {
+    const fs::path at = run.folder / checkpoint;
+    const std::string name = "blocks.1.mlp.fc1.weight";
+    const std::vector<float> teacher = models::load_model(at).net->parameters.at(name).value.values();
+    const std::vector<float> student = io::Safetensors::open(at / "pretraining.safetensors").get(name).values();
+    float most = 0;
+    for (std::size_t i = 0; i < teacher.size(); ++i) {
+      most = std::max(most, std::abs(teacher[i] - student[i]));
+    }
+    return most;
+  };
+  EXPECT_GT(behind("last"), 0.05F * behind("epochs/0001"));
 }
 
 TEST(PretrainingFromViews, TellsACollapse) {

@@ -234,7 +234,7 @@ void add_attention(CLI::App& app) {
       ".safetensors");
   add_compute_flags(command, flags->compute);
   add_image_flags(command, flags->model);
-  add_examples(command, {"vitrail attention demo/run/best cat.jpg",
+  add_examples(command, {"vitrail attention cat.jpg", "vitrail attention demo/run/best cat.jpg",
                          "vitrail attention demo/run/best cat.jpg --query 3,4 --layer -1 --output maps",
                          "vitrail attention vit_tiny_patch16_224 cat.jpg --raw maps.safetensors",
                          "vitrail attention my_detector street.jpg --query-box 3",
@@ -243,6 +243,9 @@ void add_attention(CLI::App& app) {
                          "vitrail attention my_bert --text \"The animal didn't cross the street because it was too "
                          "tired.\""});
   command.callback([flags, output] {
+    if (flags->image.empty() && flags->text.empty()) {
+      flags->image = image_without_model(flags->model, "vitrail/cifar10_vit").value_or("");
+    }
     check_usage(flags->image.empty() != flags->text.empty(), "attention takes either IMAGE or --text TEXT");
     check_not_of_model(flags->raw, flags->model);
     if (!flags->text.empty()) {

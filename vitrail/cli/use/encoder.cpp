@@ -9,8 +9,9 @@
 #include "vitrail/cli/app.h"
 #include "vitrail/cli/flags.h"
 #include "vitrail/models/features.h"
+#include "vitrail/models/formats/weights.h"
+#include "vitrail/models/kind.h"
 #include "vitrail/models/model.h"
-#include "vitrail/models/vit/mae.h"
 #include "vitrail/tensor/error.h"
 #include "vitrail/train/pretrain/autoencoder_network.h"
 #include "vitrail/train/run/run_folder.h"
@@ -58,6 +59,10 @@ void write_encoder(const EncoderFlags& flags) {
   std::error_code none;
   if (fs::exists(around / "config.toml", none)) {
     kind = train::task_kind_of_run(around).name;
+  } else if (models::kind_of(folder.string()) == models::ModelKind::joint) {
+    kind = "clip";
+  } else if (models::model_type_in(folder) == "vit_mae") {
+    kind = "mae";
   }
   const bool images = kind.empty() || kind == "dino" || kind == "mocov3" || kind == "simclr" || kind == "mae" ||
                       kind == "classify" || kind == "autoencoder" || kind == "clip";

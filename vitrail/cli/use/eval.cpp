@@ -358,6 +358,7 @@ void add_predict(CLI::App& app) {
   const auto flags = std::make_shared<PredictFlags>();
   add_model_argument(command, flags->model);
   add_images_argument(command, flags->images);
+  command.get_option("IMAGES")->required(false);  // of one alone, a shipped model says what it sees
   flags->topk_flag = command.add_option("--topk", flags->topk, "Number of classes to name, the likeliest first")
                          ->capture_default_str()
                          ->check(at_least(1));
@@ -389,11 +390,18 @@ void add_predict(CLI::App& app) {
   command.add_flag_callback("--json", [flags] { flags->format = "json"; })->group("")->excludes(format);
   add_compute_flags(command, flags->compute);
   add_image_flags(command, flags->model);
-  add_examples(command,
-               {"vitrail predict demo/run/best cat.jpg", "vitrail predict demo/run/best photos/ --topk 1 --format csv",
-                "find . -name '*.png' | vitrail predict demo/run/best -",
-                "vitrail predict my_bert_of_moods \"What a day!\" reviews.txt"});
-  command.callback([flags] { predict(*flags); });
+  add_examples(command, {"vitrail predict cat.jpg", "vitrail predict demo/run/best cat.jpg",
+                         "vitrail predict demo/run/best photos/ --topk 1 --format csv",
+                         "find . -name '*.png' | vitrail predict demo/run/best -",
+                         "vitrail predict my_bert_of_moods \"What a day!\" reviews.txt"});
+  command.callback([flags] {
+    if (flags->images.empty()) {
+      const std::optional<std::string> image = image_without_model(flags->model, "vitrail/cifar10_resnet");
+      check_usage(image.has_value(), "IMAGES is required");
+      flags->images = {*image};
+    }
+    predict(*flags);
+  });
 }
 
 }  // namespace vitrail::cli

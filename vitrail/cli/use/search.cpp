@@ -154,7 +154,7 @@ void make_index(const IndexFlags& flags) {
           flags.output, index.changes.empty() ? "with the model and images as they are" : "with " + index.changes,
           changes);
   } else {
-    check_usage(!flags.model.model.empty(), "a --model is needed to make a new index");
+    check_usage(!flags.model.model.empty(), "a --model is needed to make a new index, such as vitrail/cifar10_resnet");
     index.source = source;
     index.pool = flags.pool;
     index.changes = changes_of(flags.model);
@@ -282,9 +282,7 @@ void search_images(const SearchFlags& flags) {
   chosen.model = index.model;
   apply_changes(index.changes, flags.index, chosen);
   const IndexModel model(chosen, index.pool);
-  check(model.encoder(index.model).weights == index.weights,
-        "'{}' was made by '{}' with other weights than it has now: delete the index to make it anew", flags.index,
-        index.model);
+  train::check_made_by(index, model.encoder(index.model), fmt::format("'{}'", flags.index));
   nlohmann::ordered_json json = nlohmann::ordered_json::array();
   std::vector<std::vector<io::Image>> sheet;
   std::optional<Source> source;
@@ -446,6 +444,10 @@ void add_search(CLI::App& app) {
   add_examples(command, {"vitrail search albums.index holiday.jpg -k 20 --output found.png",
                          "vitrail search albums.index --text \"a red bird\" --output found.png"});
   command.callback([flags] {
+    check_usage(!flags->images.empty() || !flags->texts.empty() || !io::is_image_name(flags->index),
+                "'{0}' is an image: name the index to look through before it, such as `vitrail index photos --output "
+                "photos.index` makes: vitrail search photos.index {0}",
+                flags->index);
     check_usage(!flags->images.empty() || !flags->texts.empty(), "give IMAGES or --text to search by");
     const auto is_blank = [](const std::string& text) {
       return text.find_first_not_of(" \t\r\n") == std::string::npos;

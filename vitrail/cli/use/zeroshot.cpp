@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -20,6 +21,7 @@
 #include "vitrail/cli/say.h"
 #include "vitrail/cli/texts.h"
 #include "vitrail/data/pairs/text_pairs.h"
+#include "vitrail/data/scenes/scene.h"
 #include "vitrail/io/file.h"
 #include "vitrail/io/json.h"
 #include "vitrail/io/wording.h"
@@ -44,6 +46,17 @@ struct ZeroshotFlags {
   std::string format = "text";
   std::string output;
 };
+
+constexpr const char* shipped_of_scenes = "vitrail/scenes_clip";
+
+// What may be in a scene, as --labels takes it: "red circle,red square,…".
+std::string kinds_of_scenes() {
+  std::vector<std::string> kinds;
+  for (const data::SceneKind& kind : data::all_scene_kinds()) {
+    kinds.push_back(data::name_of(kind));
+  }
+  return fmt::format("{}", fmt::join(kinds, ","));
+}
 
 // The labels of a file, one a line, or between commas.
 std::vector<std::string> read_labels(const std::string& given) {
@@ -310,21 +323,30 @@ void add_zeroshot(CLI::App& app) {
       ->check(CLI::IsMember({"text", "csv", "json"}));
   add_compute_flags(command, flags->compute);
   add_image_flags(command, flags->model);
-  add_examples(command, {"vitrail zeroshot my_clip cat.jpg --labels cat,dog,horse",
+  add_examples(command, {"vitrail zeroshot scene.png", "vitrail zeroshot my_clip cat.jpg --labels cat,dog,horse",
                          "vitrail zeroshot my_clip photos --labels labels.txt --templates \"a photo of a {}\" \"a "
                          "drawing of a {}\"",
                          "vitrail zeroshot my_clip --data photos --split validation --output report",
                          "vitrail zeroshot my_clip --pairs scenes/validation"});
   command.callback([flags, images, labels, data, pairs, templates, topk] {
-    const auto asked = static_cast<int>(images->count() > 0) + static_cast<int>(data->count() > 0) +
-                       static_cast<int>(pairs->count() > 0);
+    if (images->count() == 0 && data->count() == 0 && pairs->count() == 0) {
+      if (const std::optional<std::string> image = image_without_model(flags->model, shipped_of_scenes)) {
+        flags->images = {*image};
+        if (flags->labels.empty() && templates->count() == 0) {
+          flags->labels = kinds_of_scenes();
+          flags->templates = {"a {}"};
+        }
+      }
+    }
+    const bool of_images = !flags->images.empty();
+    const auto asked =
+        static_cast<int>(of_images) + static_cast<int>(data->count() > 0) + static_cast<int>(pairs->count() > 0);
     check_usage(asked == 1, "give one of IMAGES, --data and --pairs");
-    check_usage(flags->data.split.empty() || images->count() == 0, "--split is a part of --data or of --pairs");
-    check_usage(images->count() == 0 || labels->count() > 0, "--labels is missing: what may be in the images");
+    check_usage(flags->data.split.empty() || !of_images, "--split is a part of --data or of --pairs");
+    check_usage(!of_images || !flags->labels.empty(), "--labels is missing: what may be in the images");
     check_usage(pairs->count() == 0 || (labels->count() == 0 && templates->count() == 0),
                 "--pairs have texts of their own: leave out --labels and --templates");
-    check_usage(images->count() > 0 || (topk->count() == 0 && flags->format != "csv"),
-                "--topk and --format csv are for IMAGES");
+    check_usage(of_images || (topk->count() == 0 && flags->format != "csv"), "--topk and --format csv are for IMAGES");
     Zeroshot(*flags).run();
   });
 }

@@ -132,8 +132,8 @@ Tensor PretrainDino::loss(nn::Pass& pass) {
 }
 
 void PretrainDino::updated(std::int64_t /*step*/) {
-  const double share = static_cast<double>(update_) / static_cast<double>(total_updates());
-  optim::follow(teacher_->parameters, student_->parameters, optim::cosine_between(options_.momentum_teacher, 1, share));
+  optim::follow(teacher_->parameters, student_->parameters,
+                optim::cosine_between(options_.momentum_teacher, 1, share_before(update_)));
 }
 
 std::vector<Tensor> PretrainDino::statistics() const {
@@ -218,8 +218,9 @@ std::string PretrainDino::collapse(const Figures& figures) const {
   if (information < 0.01 && entropy > 0.98 * most) {
     return fmt::format(
         "collapse: the teacher gives all {} outputs the same probability for every image (entropy {:.3f} of ln {} = "
-        "{:.3f}): sharpen it by a lower --teacher-temp and --warmup-teacher-temp{}",
-        options_.out_dim, entropy, options_.out_dim, most, momentum);
+        "{:.3f}): sharpen it by a lower --teacher-temp{}{}",
+        options_.out_dim, entropy, options_.out_dim, most,
+        options_.warmup_teacher_temp_epochs > 0 ? " and --warmup-teacher-temp" : "", momentum);
   }
   if (information < 0.01) {
     return fmt::format(

@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
+#include <string>
+#include <string_view>
 #include <utility>
 
 #include <nlohmann/json.hpp>
@@ -25,6 +28,47 @@ const models::VisionTransformer* transformer_of(const models::Model& model) {
   return models::body_of<models::VisionTransformer>(*model.net);
 }
 
+// The learnt positions [1, prefix + rows · columns, D] of a Vision Transformer: of its patches row by row, behind some
+// of the tokens that are none.
+struct GridPositions {
+  const nn::Parameter* table = nullptr;
+  std::int64_t prefix = 0;
+  std::int64_t rows = 0;
+  std::int64_t columns = 0;
+};
+std::optional<GridPositions> grid_positions(const models::Model& model) {
+  const models::TokenLayout layout = model.net->token_layout(model.pretrained.height, model.pretrained.width);
+  const nn::Parameter* const table = model.net->parameters.find("pos_embed");
+  if (table == nullptr || table->buffer || table->value.rank() != 3) {
+    return std::nullopt;
+  }
+  const std::int64_t prefix = table->value.size(1) - layout.rows * layout.columns;
+  const bool fits = table->value.size(0) == 1 && prefix >= 0 && prefix <= layout.prefix;
+  return fits ? std::optional(GridPositions{table, prefix, layout.rows, layout.columns}) : std::nullopt;
+}
+
+// Whether a Vision Transformer takes timm's weight_init, which the families of EVA and BEiT do not have.
+bool takes_weight_init(const models::VisionTransformer& vit) {
+  const models::VitConfig::Kind kind = vit.config().kind;
+  return kind != models::VitConfig::Kind::eva && kind != models::VitConfig::Kind::beit;
+}
+
+// The linear layers of the blocks as timm's weight_init "moco" begins with them.
+void initialize_blocks(const nn::ParameterStore& parameters, std::uint64_t seed) {
+  const std::string_view weight = ".weight";
+  for (const nn::Parameter& one : parameters.all()) {
+    if (!one.name.starts_with("blocks.") || !one.name.ends_with(weight) || one.value.rank() != 2) {
+      continue;
+    }
+    const std::int64_t outputs = one.name.ends_with("qkv.weight") ? one.value.size(0) / 3 : one.value.size(0);
+    nn::fill(one.value, nn::Init::xavier_uniform({outputs, one.value.size(1)}), {seed, hash(one.name)});
+    const std::string bias = one.name.substr(0, one.name.size() - weight.size()) + ".bias";
+    if (const nn::Parameter* const own = parameters.find(bias)) {
+      nn::fill(own->value, nn::Init::zeros(), {seed, hash(bias)});
+    }
+  }
+}
+
 // A Vision Transformer that is made by its name starts as in MoCo v3's code; one of a folder goes on as it is.
 models::Model open_moco_encoder(const PretrainMocov3Options& options, const fs::path& checkpoint) {
   const bool fresh = checkpoint.empty() && !models::names_folder(model_of(options.model).string());
@@ -33,7 +77,9 @@ models::Model open_moco_encoder(const PretrainMocov3Options& options, const fs::
     models::CreateOptions look;
     look.fill = nn::Fill::meta;
     nlohmann::json arguments = nlohmann::json::parse(asked.model_kwargs);
-    if (transformer_of(models::open_model(options.model, look)) != nullptr && !arguments.contains("weight_init")) {
+    const models::Model model = models::open_model(options.model, look);
+    const models::VisionTransformer* const vit = transformer_of(model);
+    if (vit != nullptr && takes_weight_init(*vit) && !arguments.contains("weight_init")) {
       arguments["weight_init"] = "moco";
       asked.model_kwargs = arguments.dump();
     }
@@ -89,10 +135,11 @@ PretrainMocov3::PretrainMocov3(const PretrainMocov3Options& options, const fs::p
   check(tokens || options_.stop_grad_conv1, "--no-stop-grad-conv1 has no effect on {}, which is no Vision Transformer",
         options_.model);
   if (tokens) {
-    for (const char* name : {"pos_embed", "patch_embed.proj.weight", "patch_embed.proj.bias"}) {
-      const nn::Parameter* parameter = network_->parameters.find(name);
-      if (parameter != nullptr && !parameter->buffer &&
-          (options_.stop_grad_conv1 || name == std::string("pos_embed"))) {
+    if (grid_positions(network_->encoder)) {
+      network_->parameters.set_trainable("pos_embed", false);
+    }
+    for (const char* name : {"patch_embed.proj.weight", "patch_embed.proj.bias"}) {
+      if (options_.stop_grad_conv1 && network_->parameters.find(name) != nullptr) {
         network_->parameters.set_trainable(name, false);
       }
     }
@@ -112,9 +159,8 @@ PretrainMocov3::PretrainMocov3(const PretrainMocov3Options& options, const fs::p
 // The momentum encoder follows before its own forward of the step.
 void PretrainMocov3::updating(std::int64_t update) {
   if (std::exchange(followed_, update) != update) {  // unless all batches were broken
-    const double share = static_cast<double>(update) / static_cast<double>(total_updates());
     optim::follow(momentum_->parameters, network_->parameters,
-                  options_.moco_m_cos ? mocov3_momentum(options_.moco_m, share) : options_.moco_m);
+                  options_.moco_m_cos ? mocov3_momentum(options_.moco_m, share_before(update)) : options_.moco_m);
   }
 }
 
@@ -177,29 +223,27 @@ void initialize_as_mocov3(const models::Model& model, std::uint64_t seed) {
   start("patch_embed.proj.weight", nn::Init::uniform(static_cast<float>(std::sqrt(6 / fans))));
   start("patch_embed.proj.bias", nn::Init::zeros());
   start("cls_token", nn::Init::normal(1e-6F));
-  const nn::Parameter* positions = parameters.find("pos_embed");
-  const auto [rows, columns] = [&] {
-    const models::TokenLayout layout = model.net->token_layout(model.pretrained.height, model.pretrained.width);
-    return std::pair(layout.rows, layout.columns);
-  }();
-  if (positions != nullptr && !positions->buffer && rows == columns &&
-      positions->value.shape() == Shape{1, 1 + rows * columns, vit->config().embed_dim}) {
-    positions->value.copy_from(mocov3_positions(rows, vit->config().embed_dim));
-    positions->value.touch();
+  if (!takes_weight_init(*vit)) {
+    initialize_blocks(parameters, seed);
+  }
+  if (const std::optional<GridPositions> positions = grid_positions(model)) {
+    const Tensor& table = positions->table->value;
+    table.copy_from(mocov3_positions(positions->rows, positions->columns, table.size(2), positions->prefix));
+    table.touch();
   }
 }
 
-Tensor mocov3_positions(std::int64_t side, std::int64_t dim) {
+Tensor mocov3_positions(std::int64_t rows, std::int64_t columns, std::int64_t dim, std::int64_t prefix) {
   check(dim % 4 == 0, "positions of sines and cosines in two dimensions need a width divisible by 4, not {}", dim);
   const std::int64_t quarter = dim / 4;
-  const Tensor table = Tensor::zeros({1, 1 + side * side, dim});
-  float* out = table.data<float>() + dim;  // behind the class token
-  for (std::int64_t n = 0; n < side * side; ++n, out += dim) {
-    const std::int64_t line = n / side;
+  const Tensor table = Tensor::zeros({1, prefix + rows * columns, dim});
+  float* out = table.data<float>() + prefix * dim;
+  for (std::int64_t n = 0; n < rows * columns; ++n, out += dim) {
+    const std::int64_t line = n / columns;
     for (std::int64_t i = 0; i < quarter; ++i) {
       const double omega = std::pow(10000.0, -static_cast<double>(i) / static_cast<double>(quarter));
       const double row = static_cast<double>(line) * omega;
-      const double column = static_cast<double>(n % side) * omega;
+      const double column = static_cast<double>(n % columns) * omega;
       out[i] = static_cast<float>(std::sin(row));
       out[quarter + i] = static_cast<float>(std::cos(row));
       out[2 * quarter + i] = static_cast<float>(std::sin(column));

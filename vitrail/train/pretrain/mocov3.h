@@ -29,13 +29,15 @@ struct PretrainMocov3Options : ViewTaskOptions {
   std::unique_ptr<Task> make(const std::filesystem::path& checkpoint) const override;
 };
 
-/// Initializes a Vision Transformer as MoCo v3's code does where that is not timm's weight_init "moco": the positions
-/// are mocov3_positions(), the patch embedding is Xavier-uniform without bias, the class token N(0, 1e-6²).
+/// Initializes a Vision Transformer as MoCo v3's code does where that is not timm's weight_init "moco": learnt
+/// positions on the grid of patches are mocov3_positions(), the patch embedding is Xavier-uniform without bias, the
+/// class token N(0, 1e-6²).
 void initialize_as_mocov3(const models::Model& model, std::uint64_t seed);
-/// MoCo v3's fixed positions of a square grid: [1, 1 + side², D] f32. With ω_i = 10000^(-4 i / D), i < D / 4, the patch
-/// at (row, column) has [sin(row ω), cos(row ω), sin(column ω), cos(column ω)]; the class token has zeros. Those of MAE
-/// have the column first. Throws Error unless D is divisible by 4.
-Tensor mocov3_positions(std::int64_t side, std::int64_t dim);
+/// MoCo v3's fixed positions of a grid of patches, behind `prefix` tokens: [1, prefix + rows · columns, D] f32. With
+/// ω_i = 10000^(-4 i / D), i < D / 4, the patch at (row, column) has [sin(row ω), cos(row ω), sin(column ω), cos(column
+/// ω)]; the class token, and others before the patches, have zeros. Those of MAE have the column first. Throws Error
+/// unless D is divisible by 4.
+Tensor mocov3_positions(std::int64_t rows, std::int64_t columns, std::int64_t dim, std::int64_t prefix = 1);
 /// The momentum at the share 0 … 1 of the training: from `start` by half a cosine to 1.
 double mocov3_momentum(double start, double share);
 

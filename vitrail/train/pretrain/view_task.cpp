@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -14,6 +15,7 @@
 #include "vitrail/models/quantize.h"
 #include "vitrail/ops/math/arithmetic.h"
 #include "vitrail/ops/shape/shape.h"
+#include "vitrail/optim/schedule.h"
 #include "vitrail/optim/state.h"
 #include "vitrail/tensor/error.h"
 #include "vitrail/train/pretrain/unlabeled_images.h"
@@ -29,25 +31,6 @@ namespace fs = std::filesystem;
 
 constexpr const char* trained_file = "pretraining.safetensors";
 constexpr std::int64_t most_sampled = 256;  // images that the figures of collapse are taken from
-
-FigureKind deviation_figure() {
-  return {.name = "deviation",
-          .label = "deviation",
-          .decimals = 3,
-          .higher_is_better = true,
-          .chart = "Spread of the embedding",
-          .axis = "standard deviation · √width",
-          .axis_max = 1};
-}
-
-FigureKind rank_figure() {
-  return {.name = "effective_rank",
-          .label = "effective rank",
-          .decimals = 1,
-          .higher_is_better = true,
-          .chart = "Effective rank of the embedding",
-          .axis = "effective rank"};
-}
 
 FigureKind knn_figure() {
   return {.name = "knn",
@@ -77,6 +60,19 @@ std::string arguments_of_any_size(const ViewTaskOptions& options, const std::str
     arguments.emplace("pos_embed_resize", "dino");  // unless --model-kwargs has it
   }
   return arguments.dump();
+}
+
+// Whether a model has stochastic depth.
+bool has_drop_path(const std::string& source, models::CreateOptions create) {
+  create.fill = nn::Fill::meta;
+  models::open_model(source, create);  // what else does not fit is said as always
+  create.drop_path_rate = 0;
+  try {
+    models::open_model(source, create);
+  } catch (const Error&) {
+    return false;
+  }
+  return true;
 }
 
 std::unique_ptr<data::Dataset> open_labelled(const std::string& source, const std::string& split, bool skip_broken,
@@ -168,8 +164,11 @@ models::Model open_encoder(const ViewTaskOptions& options, const fs::path& check
                            bool any_size) {
   models::CreateOptions create = create_options(options);
   create.num_classes = 0;
-  create.drop_path_rate = drop_path;
   const std::string source = checkpoint.empty() ? model_of(options.model).string() : checkpoint.string();
+  const bool own = options.drop_path.has_value() && *options.drop_path > 0;  // and not the method's
+  if (drop_path && (own || has_drop_path(source, create))) {
+    create.drop_path_rate = drop_path;
+  }
   if (any_size) {
     create.model_kwargs = arguments_of_any_size(options, source, create);
   }
@@ -252,6 +251,11 @@ std::int64_t ViewTask::updates_per_epoch() const {
   return updates_of_epoch(loader_->batches_per_epoch(), options_.grad_accum_steps);
 }
 
+std::int64_t ViewTask::total_updates() const {
+  const std::int64_t updates = updates_per_epoch();
+  return optim::Schedule(schedule_of(options_, updates)).epochs() * updates;
+}
+
 std::optional<Drawn> ViewTask::next() {
   if (!loader_->next(batch_)) {
     return std::nullopt;
@@ -264,8 +268,7 @@ std::vector<FigureKind> ViewTask::figures() const {
   if (knn_data_ != nullptr) {
     kinds.push_back(knn_figure());
   }
-  kinds.push_back(deviation_figure());
-  kinds.push_back(rank_figure());
+  std::ranges::move(spread_kinds(), std::back_inserter(kinds));
   for (FigureKind& kind : further_figures()) {
     kinds.push_back(std::move(kind));
   }
@@ -289,8 +292,7 @@ Figures ViewTask::evaluate(const Work& work) {
     work.advance(seen);
   }
   check(seen >= 2, "none of the images can be read");
-  const EmbeddingSpread spread = embedding_spread(ops::concat(embeddings, 0));
-  Figures figures = {{"deviation", spread.deviation}, {"effective_rank", spread.effective_rank}};
+  Figures figures = spread_figures(embedding_spread(ops::concat(embeddings, 0)));
   end_looking(figures);
   if (knn_data_ != nullptr) {
     const EvaluateOptions options = evaluation_options(options_, work);
@@ -311,21 +313,8 @@ Figures ViewTask::evaluate(const Work& work) {
 }
 
 std::string ViewTask::collapse(const Figures& figures) const {
-  const double deviation = figure(figures, "deviation");
-  const double rank = figure(figures, "effective_rank");
-  if (deviation < 0.02) {
-    return fmt::format(
-        "collapse: all images have nearly the same embedding (deviation {:.3f} of 1): try a smaller --lr, more "
-        "--warmup-epochs or a larger --batch-size",
-        deviation);
-  }
-  if (rank < 2) {
-    return fmt::format(
-        "collapse: the embedding differs in hardly more than one direction (effective rank {:.1f} of {}): try a larger "
-        "--batch-size or a higher temperature",
-        rank, kept().net->num_features());
-  }
-  return "";
+  return collapse_of_spread({figure(figures, "deviation"), figure(figures, "effective_rank")},
+                            kept().net->num_features(), " or a higher temperature");
 }
 
 void ViewTask::load_state(const io::NamedTensors& state) {

@@ -2,6 +2,7 @@
 /// What all methods that learn from several views of each image have in common.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <filesystem>
 #include <memory>
@@ -99,9 +100,13 @@ class ViewTask : public Task {
   void load_trained(const std::filesystem::path& checkpoint) const;
 
   const data::ViewBatch& batch() const { return batch_; }
-  /// How many updates an epoch has, and all epochs.
   std::int64_t updates_per_epoch() const;
-  std::int64_t total_updates() const { return options_.epochs * updates_per_epoch(); }
+  /// All updates, also those of epochs that the schedule adds (warm-up, cool-down, cycles).
+  std::int64_t total_updates() const;
+  /// The share of the training that lies before an update.
+  double share_before(std::int64_t update) const {
+    return std::min(static_cast<double>(update) / static_cast<double>(total_updates()), 1.0);
+  }
 
  private:
   const std::unique_ptr<const TaskOptions> owned_;

@@ -63,14 +63,18 @@ std::int64_t labels_below(const Features& features, const char* which) {
   return largest + 1;
 }
 
-void check_all_finite(const Features& features) {
-  const Tensor x = features.x.contiguous();
-  const std::span<const float> values = x.span<float>();
+// The first row of x [N, D] that holds NaN or infinity.
+std::optional<std::int64_t> row_not_finite(const Tensor& x) {
+  const Tensor whole = x.contiguous();
+  const std::span<const float> values = whole.span<float>();
   const auto it = std::ranges::find_if(values, [](float value) { return !std::isfinite(value); });
-  if (it != values.end()) {
-    const auto row = static_cast<std::size_t>((it - values.begin()) / x.size(1));
-    fail("the features of image {}{} hold NaN or infinity", row,
-         features.names.empty() ? "" : fmt::format(" ('{}')", features.names[row]));
+  return it == values.end() ? std::nullopt : std::optional((it - values.begin()) / x.size(1));
+}
+
+void check_all_finite(const Features& features) {
+  if (const std::optional<std::int64_t> row = row_not_finite(features.x)) {
+    fail("the features of image {}{} hold NaN or infinity", *row,
+         features.names.empty() ? "" : fmt::format(" ('{}')", features.names[static_cast<std::size_t>(*row)]));
   }
 }
 
@@ -132,7 +136,11 @@ Features embed_batches(data::Loader& loader, const data::Dataset& dataset, const
       result.x = Tensor::empty({dataset.size(), features.size(1)});
     }
     result.x.narrow(0, std::ssize(labels), features.size(0)).copy_from(features);
-    for (const std::int64_t index : unpacker.get_all<std::int64_t>()) {
+    const auto indices = unpacker.get_all<std::int64_t>();
+    if (const std::optional<std::int64_t> row = row_not_finite(features)) {
+      fail("the features of '{}' hold NaN or infinity", dataset.name(indices[static_cast<std::size_t>(*row)]));
+    }
+    for (const std::int64_t index : indices) {
       labels.push_back(dataset.label(index));
       result.names.push_back(dataset.name(index));
       result.indices.push_back(index);

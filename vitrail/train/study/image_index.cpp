@@ -238,15 +238,19 @@ void save_index(const fs::path& file, const ImageIndex& index) {
                         {"images", images.dump()}});
 }
 
+void check_made_by(const ImageIndex& index, const IndexEncoder& encoder, const std::string& file) {
+  check(index.images.empty() || index.weights == encoder.weights,
+        "{} was made by '{}' with other weights than these: delete it to make it anew", file, index.model);
+  check(index.images.empty() || index.prepared.empty() || index.prepared == encoder.prepared,
+        "{} was made of images that were prepared otherwise than '{}' prepares them now ({} and {}): delete it to make "
+        "it "
+        "anew",
+        file, encoder.model, index.prepared, encoder.prepared);
+}
+
 IndexChanges update_index(ImageIndex& index, const IndexEncoder& encoder, const EvaluateOptions& options,
                           const std::function<void(const ImageIndex&)>& save) {
-  check(index.images.empty() || index.weights == encoder.weights,
-        "the index was made by '{}' with other weights than these: delete it to make it anew", index.model);
-  check(
-      index.images.empty() || index.prepared.empty() || index.prepared == encoder.prepared,
-      "the index was made by '{}' of images that were prepared otherwise than for '{}' ({} and {}): delete it to make "
-      "it anew",
-      index.model, encoder.model, index.prepared, encoder.prepared);
+  check_made_by(index, encoder);
   index.weights = encoder.weights;
   index.prepared = encoder.prepared;
   index.model = encoder.model;

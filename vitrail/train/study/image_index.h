@@ -65,10 +65,13 @@ IndexEncoder index_encoder(const models::JointModel& model, const std::string& n
 /// Reads an index, whose features stay in the mapped file. Throws Error if the file is none.
 ImageIndex load_index(const std::filesystem::path& file);
 
+/// Throws Error if the index was made by a model with other weights, or of images that were prepared otherwise.
+void check_made_by(const ImageIndex& index, const IndexEncoder& encoder, const std::string& file = "the index");
+
 /// Brings `index`, which may be new and empty but for source, pool and changes, up to date: images that have come or
 /// changed are looked at by the encoder, and those that are gone are left out. `save` is called with the whole index
-/// after every 20,000 new images, and at the end, if anything has changed. Throws Error if the index was made by a
-/// model with other weights, or of images that were prepared otherwise.
+/// after every 20,000 new images, and at the end, if anything has changed. Throws Error as check_made_by(), and
+/// for features that are not finite.
 IndexChanges update_index(ImageIndex& index, const IndexEncoder& encoder, const EvaluateOptions& options,
                           const std::function<void(const ImageIndex&)>& save);
 

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include <fmt/format.h>
+
 #include "vitrail/autograd/tape.h"
 #include "vitrail/ops/math/normalize.h"
 #include "vitrail/ops/products/matmul.h"
@@ -169,6 +171,42 @@ EmbeddingSpread embedding_spread(const Tensor& x) {
   }
   spread.effective_rank = std::exp(entropy);
   return spread;
+}
+
+std::vector<FigureKind> spread_kinds() {
+  return {{.name = "deviation",
+           .label = "deviation",
+           .decimals = 3,
+           .higher_is_better = true,
+           .chart = "Spread of the embedding",
+           .axis = "standard deviation · √width",
+           .axis_max = 1},
+          {.name = "effective_rank",
+           .label = "effective rank",
+           .decimals = 1,
+           .higher_is_better = true,
+           .chart = "Effective rank of the embedding",
+           .axis = "effective rank"}};
+}
+
+Figures spread_figures(const EmbeddingSpread& spread) {
+  return {{"deviation", spread.deviation}, {"effective_rank", spread.effective_rank}};
+}
+
+std::string collapse_of_spread(const EmbeddingSpread& spread, std::int64_t width, std::string_view further) {
+  if (spread.deviation < 0.02) {
+    return fmt::format(
+        "collapse: all images have nearly the same embedding (deviation {:.3f} of 1): try a smaller --lr, more "
+        "--warmup-epochs or a larger --batch-size",
+        spread.deviation);
+  }
+  if (spread.effective_rank < 2) {
+    return fmt::format(
+        "collapse: the embedding differs in hardly more than one direction (effective rank {:.1f} of {}): try a larger "
+        "--batch-size{}",
+        spread.effective_rank, width, further);
+  }
+  return "";
 }
 
 }  // namespace vitrail::train

@@ -258,6 +258,7 @@ Retrieval retrieval(const models::JointModel& model, const text::Tokenizer& toke
   }
   Retrieval result = retrieval(images.x, embed_pair_texts(*model.net, encoded, options.dtype), image_of);
   result.broken = images.broken;
+  result.image_vectors = images.x;
   return result;
 }
 

@@ -5,6 +5,7 @@
 #include <array>
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -72,6 +73,7 @@ struct Retrieval {
   std::int64_t images = 0;
   std::int64_t texts = 0;
   std::vector<std::string> broken = {};  ///< images left out, with the reasons; their texts are left out too
+  Tensor image_vectors = {};             ///< [N, P] f32, of the images of pairs
 };
 /// Looks with vectors of images [N, P] and of texts [S, P] for each other; text s belongs to the image image_of[s].
 /// Images without a text ask nothing.

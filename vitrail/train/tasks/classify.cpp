@@ -75,6 +75,27 @@ models::CreateOptions classifier_options(const ClassifyOptions& options, std::in
   return create;
 }
 
+// The model that --initial-checkpoint holds, without --model: with a new head behind an encoder, such as `vitrail
+// encoder` writes, or behind the bottleneck of an autoencoder.
+models::Model model_of_initial(const ClassifyOptions& options, const fs::path& folder,
+                               const models::CreateOptions& create) {
+  models::CreateOptions look;
+  look.fill = nn::Fill::meta;
+  const models::Model held = models::load_model(folder, look);
+  models::check_takes_images(held);
+  const std::int64_t classes = held.pretrained.bottleneck ? 0 : held.net->num_classes();
+  check(classes == 0 || classes == create.num_classes.value_or(classes),
+        "--initial-checkpoint: '{}' has a classifier of {}, and {} are asked for: --pretrained-path gives it a new one",
+        options.initial_checkpoint, io::counted(classes, "classes"), create.num_classes.value_or(classes));
+  models::Model model = models::load_model(folder, create);
+  const models::PretrainedConfig& own = held.pretrained;
+  const models::PretrainedConfig& now = model.pretrained;
+  check(own.channels == now.channels && own.height == now.height && own.width == now.width,
+        "--initial-checkpoint: '{}' is for images of {} x {} x {}, not of {} x {} x {}: --pretrained-path adapts it",
+        options.initial_checkpoint, own.channels, own.height, own.width, now.channels, now.height, now.width);
+  return model;
+}
+
 models::Model make_model(const ClassifyOptions& options, const fs::path& checkpoint, std::int64_t data_classes) {
   const models::CreateOptions create = classifier_options(options, data_classes);
   if (!checkpoint.empty()) {
@@ -85,6 +106,11 @@ models::Model make_model(const ClassifyOptions& options, const fs::path& checkpo
     saved.drop_path_rate = create.drop_path_rate;
     return models::load_model(checkpoint, saved);
   }
+  const fs::path initial = options.initial_checkpoint.empty() ? fs::path() : model_of(options.initial_checkpoint);
+  if (!initial.empty() && options.pretrained_path.empty() && options.model == ClassifyOptions().model &&
+      fs::exists(initial / "config.json")) {
+    return model_of_initial(options, initial, create);
+  }
   const std::string name = model_of(options.pretrained_path.empty() ? options.model : options.pretrained_path).string();
   models::Model model =
       options.pretrained_path.empty() ? models::open_model(name, create) : models::load_model(name, create);
@@ -92,8 +118,8 @@ models::Model make_model(const ClassifyOptions& options, const fs::path& checkpo
             options.model == model.architecture,
         "--model {} is not what --pretrained-path {} holds: that is {}", options.model, name, model.architecture);
   models::check_takes_images(model);
-  if (!options.initial_checkpoint.empty()) {
-    load_initial(model, model_of(options.initial_checkpoint));
+  if (!initial.empty()) {
+    load_initial(model, initial);
   }
   return model;
 }
@@ -381,6 +407,10 @@ std::vector<std::string> Classify::summary() const {
   if (!tasks.empty()) {
     lines.push_back(
         fmt::format("note: beside the class folders there is what is for --task {}", fmt::join(tasks, ", ")));
+  }
+  if (options_.resume.empty() && !options_.initial_checkpoint.empty() && model_.architecture != options_.model &&
+      options_.model == ClassifyOptions().model) {
+    lines.push_back(fmt::format("the network is that of '{}': {}", options_.initial_checkpoint, model_.architecture));
   }
   if (const std::string difference = difference_from_initial(); !difference.empty()) {
     lines.push_back(fmt::format("note: the images of '{}' were prepared otherwise: {} (--model, --mean, --crop-pct …)",

@@ -15,7 +15,8 @@ void add_classifier_options(OptionList& list, ClassifyOptions& o) {
       .path()
       .settled();
   list.add("initial_checkpoint", o.initial_checkpoint, "PATH",
-           "Model folder, or file of weights, that must all fit; an encoder leaves the classifier new")
+           "Model folder (without --model, its network is taken), or file of weights, that must all fit; an encoder "
+           "leaves the classifier new")
       .path()
       .settled();
   list.add("num_classes", o.num_classes, "N", "Number of classes (default: those of the data)").at_least(1).settled();

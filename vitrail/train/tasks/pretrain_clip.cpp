@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -18,6 +19,7 @@
 #include "vitrail/text/train.h"
 #include "vitrail/train/pretrain/losses.h"
 #include "vitrail/train/run/run_folder.h"
+#include "vitrail/train/study/spread.h"
 #include "vitrail/train/study/zero_shot.h"
 
 namespace vitrail::train {
@@ -278,8 +280,12 @@ std::vector<FigureKind> PretrainClip::figures() const {
                       .axis = "% of the questions",
                       .axis_max = 100};
   };
-  return {recall("recall_at_1", "recall@1"), recall("image_to_text", "image to text"),
-          recall("text_to_image", "text to image")};
+  std::vector<FigureKind> kinds = {recall("recall_at_1", "recall@1"), recall("image_to_text", "image to text"),
+                                   recall("text_to_image", "text to image")};
+  if (validation_.images->size() > 1) {
+    std::ranges::move(spread_kinds(), std::back_inserter(kinds));
+  }
+  return kinds;
 }
 
 Figures PretrainClip::evaluate(const Work& work) {
@@ -287,9 +293,21 @@ Figures PretrainClip::evaluate(const Work& work) {
   const Retrieval found = retrieval(model_, *tokenizer_, validation_, evaluation_options(options_, work));
   const double images_first = found.image_to_text[0];
   const double texts_first = found.text_to_image[0];
-  return {{"recall_at_1", (images_first + texts_first) / 2},
-          {"image_to_text", images_first},
-          {"text_to_image", texts_first}};
+  Figures figures = {{"recall_at_1", (images_first + texts_first) / 2},
+                     {"image_to_text", images_first},
+                     {"text_to_image", texts_first}};
+  if (validation_.images->size() > 1) {
+    const std::int64_t some = std::min<std::int64_t>(found.images, 256);
+    const EmbeddingSpread spread = some > 1 ? embedding_spread(found.image_vectors.narrow(0, 0, some))
+                                            : EmbeddingSpread{std::nan(""), std::nan("")};
+    std::ranges::move(spread_figures(spread), std::back_inserter(figures));
+    constexpr std::int64_t enough = 16;  // of fewer, the vectors differ in few directions whatever the model
+    const std::string words = collapse_of_spread(spread, model_.net->config().projection_dim);
+    if (found.images >= enough && !words.empty()) {
+      work.say(words);
+    }
+  }
+  return figures;
 }
 
 void PretrainClip::save(const fs::path& folder) const {
@@ -405,7 +423,7 @@ void PretrainClipOptions::describe(OptionList& list) {
       .one_of({"clip", "siglip"})
       .settled();
   add_average_options(list, *this);
-  add_run_options(list, *this, {"recall_at_1", "image_to_text", "text_to_image"});
+  add_run_options(list, *this, {"recall_at_1", "image_to_text", "text_to_image", "deviation", "effective_rank"});
   idle_without_evaluation(list, "images to evaluate on (--val-share, --val-data)",
                           [this] { return val_share > 0 || !val_data.empty(); });
 }
