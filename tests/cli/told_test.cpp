@@ -146,10 +146,11 @@ TEST_F(Told, HowALanguageModelIsEvaluatedThatLearnedDocuments) {
   }
   const Outcome judged = vitrail("eval " + path("runs/documents") + " " + path("judged.txt") + " --json --threads 1");
   ASSERT_EQ(judged.status, 0) << judged.err;
-  EXPECT_THAT(judged.err, HasSubstr("as in its training (--documents)"));
+  EXPECT_THAT(judged.err, HasSubstr("as in its training (--no-documents: in blocks)"));
   EXPECT_NEAR(nlohmann::json::parse(judged.out)["loss"].get<double>(),
               nlohmann::json::parse(last)["loss"].get<double>(), 1e-5);
-  refuses("eval " + path("runs/documents") + " " + path("judged.txt") + " --stride 8", "are for texts in blocks", 2);
+  refuses("eval " + path("runs/documents") + " " + path("judged.txt") + " --documents --stride 8",
+          "are for texts in blocks", 2);
 }
 
 TEST_F(Told, WhatGenerationConfigChanges) {

@@ -225,7 +225,8 @@ bool WaitForInput::any() { return waiting_for_input > 0; }
 
 std::string read_standard_input() {
   const WaitForInput wait;
-  return {std::istreambuf_iterator<char>(std::cin), {}};
+  const std::string all(std::istreambuf_iterator<char>(std::cin), {});
+  return std::string(without_byte_order_mark(all));
 }
 
 bool next_input_line(std::string& line) {

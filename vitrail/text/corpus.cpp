@@ -38,6 +38,18 @@ std::string without_broken_lines(const std::string& text, std::int64_t& skipped)
   return kept;
 }
 
+// The text with lines that end in "\n" alone, as Python reads them, and not in Windows' "\r\n".
+static std::string with_line_feeds(std::string_view text) {
+  std::string result;
+  result.reserve(text.size());
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    if (!text.substr(i).starts_with("\r\n")) {
+      result += text[i];
+    }
+  }
+  return result;
+}
+
 std::string read_corpus(const std::string& file, std::int64_t* skipped) {
   std::string text(io::without_byte_order_mark(io::read_text(file)));
   check(!text.empty(), "{}: the text is empty", file);
@@ -46,6 +58,9 @@ std::string read_corpus(const std::string& file, std::int64_t* skipped) {
     check(!text.empty(), "{}: none of its lines is UTF-8", file);
   }
   check_corpus(text, file);
+  if (text.find("\r\n") != std::string::npos) {
+    text = with_line_feeds(text);
+  }
   return text;
 }
 

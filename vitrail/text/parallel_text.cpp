@@ -4,6 +4,7 @@
 #include <array>
 #include <cstddef>
 #include <filesystem>
+#include <fstream>
 #include <iterator>
 #include <optional>
 #include <span>
@@ -39,29 +40,39 @@ bool is_blank_line(const std::string& line) { return line.find_first_not_of(" \t
 constexpr std::array<std::string_view, 2> source_columns = {"src", "source"};
 constexpr std::array<std::string_view, 2> target_columns = {"tgt", "target"};
 
-void add_pair(std::string source, std::string target, ParallelText& pairs) {
+constexpr std::array<std::string_view, 1> part_columns = {"split"};
+constexpr std::array<std::string_view, 3> labelled_columns = {"text", "sentence", "label"};  // of what is no pair
+
+// `split`, unless it is null, is the part that the pair is of.
+void add_pair(std::string source, std::string target, ParallelText& pairs, const std::string* split = nullptr) {
   if (is_blank_line(source) || is_blank_line(target)) {
     ++pairs.left_out;
     return;
   }
   pairs.source.push_back(std::move(source));
   pairs.target.push_back(std::move(target));
+  if (split != nullptr) {
+    pairs.split.push_back(io::lower_case(io::trimmed(*split)));
+  }
 }
 
 void read_rows(std::vector<io::CsvRow> rows, bool named, const std::string& file, ParallelText& pairs) {
   const auto src = rows.empty() ? std::nullopt : io::column_named(rows[0], source_columns, file);
   const auto tgt = rows.empty() ? std::nullopt : io::column_named(rows[0], target_columns, file);
   const bool known = src && tgt;
+  const auto split = known ? io::column_named(rows[0], part_columns, file) : std::nullopt;
   check(rows.empty() || known || !named || rows[0].fields.size() == 2,
         "{}: the first line must name the columns 'src' and 'tgt', but has {}", file,
         rows.empty() ? "" : io::quoted_list(rows[0].fields, "and"));
   const std::size_t source = known ? *src : 0;
   const std::size_t target = known ? *tgt : 1;
+  const bool parted = split.has_value();
+  const std::size_t part = split.value_or(0);
   for (io::CsvRow& row : std::span(rows).subspan(rows.empty() || !(known || named) ? 0 : 1)) {
-    check(row.fields.size() > std::max(source, target),
-          "{}: line {} has {}, but a text and its translation were expected", file, row.line,
-          io::counted(std::ssize(row.fields), "fields"));
-    add_pair(std::move(row.fields[source]), std::move(row.fields[target]), pairs);
+    check(row.fields.size() > std::max({source, target, part}),
+          "{}: line {} has {}, but a text and its translation{} were expected", file, row.line,
+          io::counted(std::ssize(row.fields), "fields"), parted ? ", and the part that they are of," : "");
+    add_pair(std::move(row.fields[source]), std::move(row.fields[target]), pairs, parted ? &row.fields[part] : nullptr);
   }
 }
 
@@ -69,6 +80,8 @@ void read_rows(std::vector<io::CsvRow> rows, bool named, const std::string& file
 void read_pair_objects(std::string_view text, const std::string& file, ParallelText& pairs) {
   std::array<std::string, 2> languages;
   std::size_t number = 0;
+  std::size_t number_of_pairs = 0;
+  bool with_split = false;
   for (const std::string& line : io::lines_of(text)) {
     const std::string place = fmt::format("{}: line {}", file, ++number);
     if (is_blank_line(line)) {
@@ -93,8 +106,14 @@ void read_pair_objects(std::string_view text, const std::string& file, ParallelT
             translated && !languages[0].empty() ? fmt::format(", here '{}' and '{}'", languages[0], languages[1]) : "");
       return fields[*found].get<std::string>();
     };
+    const bool has_split = object.contains("split");
+    check(!has_split || object["split"].is_string(), "{}: its 'split' is no text", place);
+    with_split = number_of_pairs++ == 0 ? has_split : with_split;
+    check(has_split == with_split, "{} has {} 'split', but the lines before it have {}", place, has_split ? "a" : "no",
+          with_split ? "one" : "none");
+    const std::string split = has_split ? object["split"].get<std::string>() : "";
     add_pair(value_of(source_columns, translated ? languages[0] : "src"),
-             value_of(target_columns, translated ? languages[1] : "tgt"), pairs);
+             value_of(target_columns, translated ? languages[1] : "tgt"), pairs, has_split ? &split : nullptr);
   }
 }
 
@@ -107,6 +126,32 @@ std::string ending_of(const std::string& file) {
 bool is_table_of_pairs(const std::string& file) {
   const std::string ending = ending_of(file);
   return ending == ".tsv" || ending == ".csv" || ending == ".jsonl";
+}
+
+bool names_pairs(const std::string& file) {
+  const std::string ending = ending_of(file);
+  if (!is_table_of_pairs(file)) {
+    return false;
+  }
+  try {
+    std::ifstream in(file);
+    std::string line;
+    std::getline(in, line);
+    const std::string first(io::without_byte_order_mark(line));
+    if (ending == ".jsonl") {
+      const nlohmann::json object = io::parse_json(first, file);
+      const auto has = [&](std::span<const std::string_view> names) {
+        return std::ranges::any_of(names, [&](std::string_view name) { return object.contains(name); });
+      };
+      return object.is_object() &&
+             (object.contains("translation") || (has(source_columns) && has(target_columns) && !has(labelled_columns)));
+    }
+    const std::vector<io::CsvRow> rows = rows_of_texts(first, ending, file);
+    return !rows.empty() && io::column_named(rows[0], source_columns, file) &&
+           io::column_named(rows[0], target_columns, file) && !io::column_named(rows[0], labelled_columns, file);
+  } catch (const Error&) {
+    return false;
+  }
 }
 
 ParallelText parse_pairs(std::string_view content, std::string_view ending, const std::string& source) {

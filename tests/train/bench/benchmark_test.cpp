@@ -80,7 +80,7 @@ TEST(Benchmark, CountsTheTokensOfALanguageModel) {
   BenchmarkOptions long_texts = tiny_text(false);
   long_texts.seq_len = 1025;
   EXPECT_EQ(test::error_of([&] { benchmark(long_texts); }),
-            "texts of 1025 tokens are longer than the 1024 positions of 'gpt2'");
+            "texts of 1025 tokens are longer than the 1024 positions of 'gpt2' (--seq-len)");
 }
 
 TEST(Benchmark, TrainsTheHeadsOfAnEncoder) {

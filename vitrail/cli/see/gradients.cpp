@@ -5,6 +5,7 @@
 #include <cmath>
 #include <filesystem>
 #include <memory>
+#include <set>
 
 #include <CLI/CLI.hpp>
 #include <fmt/core.h>
@@ -12,6 +13,7 @@
 
 #include "vitrail/cli/app.h"
 #include "vitrail/cli/flags.h"
+#include "vitrail/cli/texts.h"
 #include "vitrail/io/charts/chart.h"
 #include "vitrail/io/file.h"
 #include "vitrail/models/text/text_model.h"
@@ -49,6 +51,7 @@ Tensor parts_of(const std::vector<std::int64_t>& ids, std::int64_t count, std::i
 
 explain::GradientReach reach_of(const std::string& name, const GradientFlags& flags, const std::string& words) {
   const fs::path folder = train::model_of(name);
+  check_trained_on_texts(folder, name);
   const models::TextModel model = models::load_text_model(folder);
   const models::RecurrentLanguage* recurrent = models::as_recurrent(models::language_of(model));
   check(recurrent != nullptr, "'{}' is no recurrent network: it hands no state from token to token", name);
@@ -111,6 +114,11 @@ void print_table(const std::vector<NamedReach>& all, std::int64_t steps) {
 
 void draw(const GradientFlags& flags) {
   check_not_input(flags.output, flags.text);
+  std::set<fs::path> different;
+  for (const std::string& name : flags.models) {
+    different.insert(fs::weakly_canonical(train::model_of(name)));
+  }
+  check_usage(different.size() == flags.models.size(), "a model is named twice");
   const std::string words = io::read_text(flags.text);
   std::vector<NamedReach> all;
   const std::vector<std::string> names = train::run_names(flags.models);

@@ -4,11 +4,13 @@
 #include <cmath>
 #include <memory>
 #include <utility>
+#include <vector>
 
 #include <fmt/core.h>
 #include <nlohmann/json.hpp>
 
 #include "vitrail/cli/print_json.h"
+#include "vitrail/cli/say.h"
 #include "vitrail/cli/texts.h"
 #include "vitrail/generate/generation_config.h"
 #include "vitrail/generate/translate.h"
@@ -19,6 +21,7 @@
 #include "vitrail/text/parallel_text.h"
 #include "vitrail/text/tokenizer.h"
 #include "vitrail/train/run/progress.h"
+#include "vitrail/train/sources/pair_parts.h"
 #include "vitrail/train/study/evaluate_language.h"
 #include "vitrail/train/study/evaluate_translation.h"
 #include "vitrail/train/study/texts.h"
@@ -55,6 +58,7 @@ std::pair<train::FigureKind, double> judged(const std::filesystem::path& folder,
   if constexpr (std::is_same_v<Options, train::ClassifyTextOptions>) {
     options.train_split.clear();
     options.val_split = flags.split;
+    options.val_split_is_asked = !flags.split.empty();
   }
   const std::unique_ptr<train::Task> task = options.make(folder);
   train::Work work;
@@ -142,8 +146,12 @@ void quantize_texts(const std::filesystem::path& folder, const QuantizeTextsFlag
                   (!flags.eval.empty() && model.net->classifier() != nullptr && !model.net->classifier()->each_token()),
               "of models of texts --split is a part of the texts with labels of --eval: it has no effect here");
   const DType dtype = flags.compares() ? compute.apply() : DType::f32;
-  const text::ParallelText pairs =
-      flags.src.empty() ? text::ParallelText{} : text::read_parallel_text(flags.src, flags.tgt);
+  text::ParallelText pairs;
+  if (!flags.src.empty()) {
+    std::vector<std::string> notes;
+    pairs = train::read_pairs_of({.name = "validation"}, flags.src, flags.tgt, notes);
+    std::ranges::for_each(notes, say_note);
+  }
   const bool classifies = model.net->classifier() != nullptr;
   const bool each_token = classifies && model.net->classifier()->each_token();
   const std::vector<std::string> texts =

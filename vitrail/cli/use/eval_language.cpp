@@ -145,8 +145,9 @@ void add_language_flags(CLI::App& command, LanguageFlags& flags) {
       ->group(group);
   command.add_flag("--by-position", flags.by_position, "The loss by the number of tokens in view, too")->group(group);
   command
-      .add_flag("--documents", flags.documents,
-                "Blank lines part documents, none of which sees another (default: as the run was trained)")
+      .add_flag_function(
+          "--documents,!--no-documents", [&flags](std::int64_t count) { flags.documents = count > 0; },
+          "Blank lines part documents, none of which sees another (default: as the run was trained)")
       ->group(group);
   command
       .add_option("--beside", flags.beside,

@@ -16,12 +16,12 @@ struct LanguageFlags {
   std::optional<std::int64_t> block_size;
   std::optional<std::int64_t> stride;
   bool by_position = false;
-  bool documents = false;
+  std::optional<bool> documents;
   std::vector<std::string> beside;  ///< evaluations that are drawn in the same chart
 
-  bool given() const { return block_size || stride || by_position || documents || !beside.empty(); }
+  bool given() const { return block_size || stride || by_position || documents.has_value() || !beside.empty(); }
 };
-/// Adds --block-size --stride --by-position --documents --beside.
+/// Adds --block-size --stride --by-position --documents --no-documents --beside.
 void add_language_flags(CLI::App& command, LanguageFlags& flags);
 
 /// Prints how well a language model predicts the text `data`, `batch_size` blocks at once (unset: as many as have about

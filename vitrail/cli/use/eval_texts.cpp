@@ -2,6 +2,9 @@
 
 #include <filesystem>
 #include <memory>
+#include <optional>
+#include <string>
+#include <system_error>
 #include <type_traits>
 #include <utility>
 
@@ -49,6 +52,19 @@ Options training_of(const std::string& folder) {
   return options;
 }
 
+// Says so if the texts are those that the run has learnt.
+template <class Options>
+void note_learned_texts(const std::string& folder, const std::string& data) {
+  const Options training = training_of<Options>(folder);
+  std::error_code none;
+  if (training.data.empty() || data.empty() || !fs::equivalent(training.data, data, none)) {
+    return;
+  }
+  const bool drawn = training.val_data.empty() && training.val_share > 0;
+  say_note(fmt::format("the model has learnt these{}",
+                       drawn ? fmt::format(", all but a share of {} that its run held out", training.val_share) : ""));
+}
+
 // The options of a task on texts whose data are all to evaluate on. A task learns from something, too: from the same.
 template <class Options>
 std::unique_ptr<train::TaskOptions> options_on(const std::string& folder, const TextEvalFlags& flags,
@@ -68,11 +84,14 @@ std::unique_ptr<train::TaskOptions> options_on(const std::string& folder, const 
   } else if constexpr (std::is_same_v<Options, train::EmbedSentencesOptions>) {
     options->src = options->val_src = pairs.src;
     options->tgt = options->val_tgt = pairs.tgt;
+    options->split = flags.split;
+    options->split_is_asked = true;
   } else {
     options->data = options->val_data = flags.data;
     if constexpr (std::is_same_v<Options, train::ClassifyTextOptions>) {
       options->train_split.clear();
       options->val_split = flags.split;
+      options->val_split_is_asked = !flags.split.empty();
     }
   }
   return options;
@@ -219,24 +238,39 @@ void evaluate_text_model(const ModelFlags& model, const ComputeFlags& compute, c
   check_usage(kind == "lm" || !language.given(), "'{}' is no language model: it takes no flags of those", name);
   check_usage(kind == "translate" || (!pairs.num_beams && !pairs.batch_tokens),
               "'{}' does not translate: it takes neither --num-beams nor --batch-tokens", name);
-  check_usage(kind == "pixels" || kind == "classify-text" || flags.split.empty(),
-              "'{}' is a model of texts: it takes no --split", name);
+  check_usage(
+      kind == "pixels" || kind == "classify-text" || kind == "translate" || kind == "embed" || flags.split.empty(),
+      "'{}' is a model of texts: it takes no --split", name);
+  const std::string folder = model.name_or_folder();
+  if (kind == "lm") {
+    note_learned_texts<train::LanguageOptions>(folder, flags.data);
+  } else if (kind == "tag") {
+    note_learned_texts<train::TagOptions>(folder, flags.data);
+  } else if (kind == "bert") {
+    note_learned_texts<train::PretrainBertOptions>(folder, flags.data);
+  } else if (kind == "classify-text" && flags.split.empty()) {
+    note_learned_texts<train::ClassifyTextOptions>(folder, flags.data);
+  }
   if (kind == "translate") {
     check_usage(flags.data.empty() && text::are_pairs_named(pairs.src, pairs.tgt),
                 "a translator is evaluated on --src and --tgt, a text and its translation {}", text::pairs_or_table);
     check_usage(flags.output.empty() && !flags.skip_broken,
                 "'{}' is a translator: it takes neither --output nor --skip-broken", name);
-    evaluate_translator(name, pairs, compute, flags.json);
+    evaluate_translator(name, pairs, flags.split, compute, flags.json);
   } else if (kind == "lm") {
     check_usage(!flags.data.empty(), "DATA is required: a text that '{}' is to predict", name);
     check_usage(!flags.skip_broken, "'{}' is a language model: it takes no --skip-broken", name);
     const train::LanguageOptions training = training_of<train::LanguageOptions>(model.name_or_folder());
-    if (!language.documents && !training.documents) {
+    const bool in_blocks = language.stride || language.by_position || !language.beside.empty();
+    if (!language.documents.value_or(training.documents && !in_blocks)) {
+      if (training.documents && !language.documents) {
+        say_note("the text is read in blocks, not document by document as in its training");
+      }
       evaluate_language_model(model, flags.data, flags.batch_size, language, compute, flags.output, flags.json);
       return;
     }
     if (!language.documents) {
-      say_note("blank lines part documents, as in its training (--documents)");
+      say_note("blank lines part documents, as in its training (--no-documents: in blocks)");
     }
     evaluate_by_task(kind, options_on_documents(flags, language, training), model, compute, flags, pairs);
   } else {

@@ -1,7 +1,10 @@
 #include "vitrail/cli/use/eval_translation.h"
 
+#include <algorithm>
 #include <chrono>
 #include <filesystem>
+#include <string>
+#include <vector>
 
 #include <CLI/CLI.hpp>
 #include <fmt/core.h>
@@ -9,6 +12,7 @@
 
 #include "vitrail/cli/interrupted.h"
 #include "vitrail/cli/print_json.h"
+#include "vitrail/cli/say.h"
 #include "vitrail/generate/generation_config.h"
 #include "vitrail/io/wording.h"
 #include "vitrail/kernels/cpu.h"
@@ -18,6 +22,7 @@
 #include "vitrail/train/run/interrupt.h"
 #include "vitrail/train/run/progress.h"
 #include "vitrail/train/run/run_folder.h"
+#include "vitrail/train/sources/pair_parts.h"
 #include "vitrail/train/study/evaluate_translation.h"
 
 namespace vitrail::cli {
@@ -43,12 +48,14 @@ void add_translation_flags(CLI::App& command, TranslationFlags& flags) {
       ->group(group);
 }
 
-void evaluate_translator(const std::string& model_name, const TranslationFlags& flags, const ComputeFlags& compute,
-                         bool json) {
+void evaluate_translator(const std::string& model_name, const TranslationFlags& flags, const std::string& split,
+                         const ComputeFlags& compute, bool json) {
   const train::Interrupt interrupt;
   const std::filesystem::path folder = train::model_of(model_name);
   const DType dtype = compute.apply();
-  const text::ParallelText text = text::read_parallel_text(flags.src, flags.tgt);
+  std::vector<std::string> notes;
+  const text::ParallelText text = train::read_pairs_of({.name = split, .asked = true}, flags.src, flags.tgt, notes);
+  std::ranges::for_each(notes, say_note);
   const models::TextModel model = models::load_text_model(folder);
   const models::Translator& body = models::translator_of(model);
   const text::Tokenizer tokenizer = text::load_tokenizer(folder);

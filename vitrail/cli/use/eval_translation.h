@@ -22,8 +22,9 @@ struct TranslationFlags {
 void add_translation_flags(CLI::App& command,
                            TranslationFlags& flags);  ///< adds --src --tgt --num-beams --batch-tokens
 
-/// Prints the loss of a translator on texts and their translations, and BLEU of its own translations.
-void evaluate_translator(const std::string& model, const TranslationFlags& flags, const ComputeFlags& compute,
-                         bool json);
+/// Prints the loss of a translator on texts and their translations, and BLEU of its own translations; of a table with
+/// parts, on the part `split`.
+void evaluate_translator(const std::string& model, const TranslationFlags& flags, const std::string& split,
+                         const ComputeFlags& compute, bool json);
 
 }  // namespace vitrail::cli

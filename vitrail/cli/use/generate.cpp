@@ -284,7 +284,8 @@ void generate_texts(const GenerateFlags& flags) {
   std::vector<std::string> prompts = {flags.prompt.value_or("")};
   const bool from_input = flags.prompts == "-" || flags.prompt == "-";
   if (from_input || !flags.prompts.empty()) {
-    const std::string all = from_input ? io::read_standard_input() : io::read_text(flags.prompts);
+    const std::string all =
+        from_input ? io::read_standard_input() : std::string(io::without_byte_order_mark(io::read_text(flags.prompts)));
     text::check_corpus(all, from_input ? "standard input" : flags.prompts);
     prompts = flags.prompts.empty() ? std::vector{all} : io::lines_of(all);
     check(!prompts.empty(), "'{}' has no prompts", flags.prompts);

@@ -75,7 +75,10 @@ void for_each_line(const std::string& path, const std::function<void(std::string
     if (line.ends_with('\r')) {  // of Windows
       line.pop_back();
     }
-    use(std::move(line), ++number);
+    if (++number == 1) {
+      line = io::without_byte_order_mark(line);
+    }
+    use(std::move(line), number);
   }
 }
 

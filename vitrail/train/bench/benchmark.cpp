@@ -247,8 +247,9 @@ Subject text_subject(const BenchmarkOptions& options, DType dtype) {
     return translator_subject(options, model, dtype);
   }
   const models::TextShape shape = model->net->shape();
-  check(options.seq_len <= shape.max_positions, "texts of {} tokens are longer than the {} positions of '{}'",
-        options.seq_len, shape.max_positions, model->name);
+  check(options.seq_len <= shape.max_positions,
+        "texts of {} tokens are longer than the {} positions of '{}' (--seq-len)", options.seq_len, shape.max_positions,
+        model->name);
   const std::int64_t tokens = options.batch_size * options.seq_len;
   const bool continues = model->net->language() != nullptr;
   Subject subject{

@@ -92,7 +92,8 @@ struct Learner::Parts {
   double weight_decay;
   std::optional<double> weight_decay_end;
   std::string warmup_remark;
-  bool syncs_alone = false;  // --sync-bn without other ranks
+  bool syncs_alone = false;       // --sync-bn without other ranks
+  bool average_warms_up = false;  // --model-ema-warmup
 
   double backward(const Loss& loss, std::uint64_t number, float share, const autograd::Tape::Complete& complete,
                   const kernels::BatchSum* batch = nullptr);
@@ -117,6 +118,7 @@ Learner::Learner(const RunOptions& options, nn::Network& network, std::int64_t u
   }
   if (options.model_ema) {
     parts_->average.emplace(network.parameters, options.ema);
+    parts_->average_warms_up = options.ema.warmup;
   }
 }
 
@@ -136,9 +138,9 @@ std::vector<std::string> Learner::remarks() const {
   const double first = parts_->average ? parts_->average->share_of_first(updates) : 0;
   if (first >= 0.1) {
     remarks.push_back(fmt::format(
-        "note: after all {}, the average of --model-ema is still to {:.0f} % the weights that it began with: take "
-        "--model-ema-warmup, or a smaller --model-ema-decay",
-        io::counted(updates, "updates"), 100 * first));
+        "note: after all {}, the average of --model-ema is still to {:.0f} % the weights that it began with: take {}a "
+        "smaller --model-ema-decay",
+        io::counted(updates, "updates"), 100 * first, parts_->average_warms_up ? "" : "--model-ema-warmup, or "));
   }
   return remarks;
 }

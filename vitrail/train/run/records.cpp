@@ -111,6 +111,9 @@ History read_history(const std::filesystem::path& metrics) {
     try {
       read_line(nlohmann::ordered_json::parse(text.substr(begin, end - begin)), history);
     } catch (const nlohmann::json::exception&) {
+      if (end == text.size()) {  // what a run wrote when it was killed
+        break;
+      }
       fail("{}: line {} is not a record of a run", metrics.string(), line_number);
     } catch (const Error& error) {
       fail("{}: line {} is not a record of a run: {}", metrics.string(), line_number, error.what());

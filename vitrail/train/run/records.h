@@ -61,7 +61,8 @@ StepRecord recent_mean(const History& history);
 std::string to_json(const StepRecord& record, const std::string& units);
 /// A record of an evaluation as one line of metrics.jsonl, without the newline.
 std::string to_json(const EvaluationRecord& record);
-/// Reads a metrics.jsonl. Throws Error, naming the line, if one is not a record.
+/// Reads a metrics.jsonl, without a last line that a run was writing when it was killed. Throws Error, naming the line,
+/// if one is not a record.
 History read_history(const std::filesystem::path& metrics);
 
 }  // namespace vitrail::train

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <iterator>
 #include <map>
 #include <set>
 
@@ -72,6 +73,27 @@ std::vector<PartOfData> look_at_labels(const fs::path& file) {
   return result;
 }
 
+std::vector<PartOfData> look_at_pairs(const fs::path& file) {
+  std::map<std::string, std::int64_t> counts;
+  PartOfData whole = part_of_data("", [&](PartOfData& part) {
+    const text::ParallelText pairs = text::read_parallel_text(file.string(), "");
+    part.counts = {{"line pairs", std::ssize(pairs.source)}};
+    for (const std::string& split : pairs.split) {
+      ++counts[split];
+    }
+  });
+  if (counts.empty()) {
+    return {std::move(whole)};
+  }
+  std::vector<std::string> names;
+  std::ranges::transform(counts, std::back_inserter(names), &std::pair<const std::string, std::int64_t>::first);
+  std::vector<PartOfData> result;
+  for (const data::Part& part : data::parts_named(names)) {
+    result.push_back({.name = part.name, .counts = {{"line pairs", counts.at(part.name)}}});
+  }
+  return result;
+}
+
 std::vector<PartOfData> look_at_tags(const fs::path& file) {
   return {part_of_data("", [&](PartOfData& part) {
     const std::vector<text::TaggedSentence> sentences = text::read_tagged_sentences(file);
@@ -88,6 +110,8 @@ std::vector<PartOfData> look_at_tags(const fs::path& file) {
 
 const std::vector<TextKind>& text_kinds() {
   static const std::vector<TextKind> all = {
+      {"texts and translations", "translate", "", [](const fs::path& file) { return text::names_pairs(file.string()); },
+       look_at_pairs},
       {"texts of classes", "classify-text", " --tokenizer TOKENIZER",
        [](const fs::path& file) { return text::names_table(file) && !data::is_table_of_images(file); }, look_at_labels},
       {"words with labels", "tag", " --tokenizer TOKENIZER",
@@ -119,7 +143,9 @@ std::string command_on(const TextKind& kind, const std::vector<fs::path>& files)
     return file != training && is_for_validation(data::part_in_name(file.filename().string()));
   });
   return fmt::format("train {} --task {}{}{}", argument_of(training), kind.task, kind.flags,
-                     validation == files.end() ? "" : " --val-data " + argument_of(*validation));
+                     validation == files.end()  ? ""
+                     : kind.task == "translate" ? " --val-src " + argument_of(*validation)
+                                                : " --val-data " + argument_of(*validation));
 }
 
 // The data of one kind that files of it hold, each as a part of the file's name, or as parts behind it.

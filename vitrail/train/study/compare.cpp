@@ -68,13 +68,13 @@ std::int64_t number_in(const std::map<std::string, std::string>& facts, const st
 void describe_network(RunSummary& run, const fs::path& folder) {
   const auto facts = read_facts(folder / "config.toml");
   const auto architecture = facts.find("architecture");
+  const auto text_model = facts.find("model");
   if (facts.contains("flops") && architecture != facts.end()) {
-    run.architecture = architecture->second;
+    run.architecture = (text_model != facts.end() ? text_model : architecture)->second;
     run.parameters = number_in(facts, "parameters");
     run.flops = number_in(facts, "flops");
     return;
   }
-  const auto text_model = facts.find("model");
   const fs::path last = folder / "last";
   if (text_model != facts.end() || !models::has_image_model(models::kind_of(last.string()))) {
     run.architecture = text_model != facts.end() ? text_model->second : architecture->second;

@@ -64,6 +64,7 @@ class ClassifyText final : public TextTask {
   std::vector<std::pair<std::string, std::string>> facts() const override;
 
  private:
+  void check_no_part_is_named() const;
   const models::TextModel& model() const override { return model_; }
   void add(ClassTexts& part, const text::LabelledText& text, const std::string& source);
   Tensor logits_of(const ClassTexts& part, std::span<const std::int64_t> indices, nn::Pass& pass) const;
@@ -108,6 +109,18 @@ std::vector<text::LabelledText> part_of(const std::vector<text::LabelledText>& t
   return found;
 }
 
+// Throws Error if --train-split or --val-split names a part, of which a table without a column 'split' has none.
+void ClassifyText::check_no_part_is_named() const {
+  const ClassifyTextOptions usual;
+  check(!options_.val_split.empty() || !options_.val_data.empty() || options_.val_share == 0,
+        "{}: --val-split '' is for tables with a column 'split': here --val-share 0 holds no text out", options_.data);
+  for (const auto& [split, own] : {std::pair(options_.train_split, usual.train_split),
+                                   std::pair(options_.val_data.empty() ? options_.val_split : "", usual.val_split)}) {
+    check(split.empty() || split == own, "{}: there is no part '{}': no column 'split' says which texts it has",
+          options_.data, split);
+  }
+}
+
 ClassifyText::ClassifyText(const ClassifyTextOptions& options, const fs::path& checkpoint)
     : TextTask(options, checkpoint), options_(options) {
   const std::vector<text::LabelledText> texts = text::read_labelled_texts(options_.data, skipped());
@@ -131,6 +144,9 @@ ClassifyText::ClassifyText(const ClassifyTextOptions& options, const fs::path& c
   };
   parted_ = !parts_in(texts).empty();
   if (!parted_) {
+    if (checkpoint.empty()) {
+      check_no_part_is_named();
+    }
     const std::vector<bool> evaluated = validation_share(options_, std::ssize(texts));
     for (std::size_t i = 0; i < texts.size(); ++i) {
       add(evaluated[i] ? validation_ : training_, texts[i], options_.data);
@@ -150,7 +166,8 @@ ClassifyText::ClassifyText(const ClassifyTextOptions& options, const fs::path& c
   }
   if (!options_.val_data.empty()) {
     const std::vector<text::LabelledText> all = text::read_labelled_texts(options_.val_data, skipped());
-    const bool whole = parts_in(all).empty() && options_.val_split == ClassifyTextOptions().val_split;
+    const bool whole =
+        parts_in(all).empty() && options_.val_split == ClassifyTextOptions().val_split && !options_.val_split_is_asked;
     add_all(validation_, whole ? all : part_of(all, options_.val_split, options_.val_data, notes_, validation_.part),
             options_.val_data);
   }

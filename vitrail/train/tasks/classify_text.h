@@ -16,6 +16,7 @@ struct ClassifyTextOptions : TextTaskOptions {
   /// Parts of a table with a column "split"; of one without, all texts. Empty: all, or none to evaluate on.
   std::string train_split = "train";
   std::string val_split = "validation";
+  bool val_split_is_asked = false;  ///< a table without that part is an error; `vitrail eval --split` sets it
   double smoothing = 0;
 
   std::string kind() const override { return "classify-text"; }

@@ -17,6 +17,7 @@
 #include "vitrail/ops/shape/shape.h"
 #include "vitrail/text/parallel_text.h"
 #include "vitrail/train/run/run_folder.h"
+#include "vitrail/train/sources/pair_parts.h"
 
 namespace vitrail::train {
 namespace {
@@ -30,10 +31,7 @@ struct Pairs {
   std::int64_t left_out = 0;  // of which one is empty
 };
 
-Pairs read_pairs(const std::string& src, const std::string& tgt, std::int64_t* skipped) {
-  text::ParallelText text = text::read_parallel_text(src, tgt, skipped);
-  return {std::move(text.source), std::move(text.target), text.left_out};
-}
+Pairs of_text(text::ParallelText text) { return {std::move(text.source), std::move(text.target), text.left_out}; }
 
 models::SentenceModel open_sentences(const EmbedSentencesOptions& options, const fs::path& checkpoint,
                                      const text::Tokenizer& tokenizer) {
@@ -66,10 +64,16 @@ class EmbedSentences final : public TextTask {
   std::vector<FigureKind> figures() const override;
   Figures evaluate(const Work& work) override;
   std::string loss_axis() const override { return "cross-entropy of the right pair in a batch"; }
+  std::vector<std::string> part_notes() const override { return part_notes_; }
   std::vector<std::string> summary() const override;
   std::vector<std::pair<std::string, std::string>> facts() const override;
 
  private:
+  // `vitrail eval` reads the same pairs twice, and learns none.
+  PairPart part_to_learn() const {
+    return options_.split_is_asked ? part_to_judge() : PairPart{.name = "train", .learns = true};
+  }
+  PairPart part_to_judge() const { return {.name = options_.split, .asked = options_.split_is_asked}; }
   const models::TextModel& model() const override { return model_.model; }
   void write_model(const fs::path& folder) const override { models::write_sentence_model(model_, folder); }
   Tensor embedded(const std::vector<TextIds>& texts, nn::Pass& pass) const;
@@ -79,6 +83,7 @@ class EmbedSentences final : public TextTask {
   std::vector<TextIds> src_;
   std::vector<TextIds> tgt_;
   Pairs validation_;
+  std::vector<std::string> part_notes_;  // which parts of tables are left
   TextCutter cutter_;
   std::int64_t cut_ = 0;
   std::int64_t left_out_ = 0;
@@ -89,7 +94,7 @@ EmbedSentences::EmbedSentences(const EmbedSentencesOptions& options, const fs::p
       options_(options),
       model_(open_sentences(options_, checkpoint, tokenizer_)),
       cutter_(tokenizer_, model_.max_seq_length) {
-  const Pairs all = read_pairs(options_.src, options_.tgt, skipped());
+  const Pairs all = of_text(read_pairs_of(part_to_learn(), options_.src, options_.tgt, part_notes_, skipped()));
   left_out_ = all.left_out;
   Pairs training;
   const bool split = options_.val_src.empty();
@@ -102,7 +107,7 @@ EmbedSentences::EmbedSentences(const EmbedSentencesOptions& options, const fs::p
     part.tgt.push_back(prompt + all.tgt[i]);
   }
   if (!split) {
-    validation_ = read_pairs(options_.val_src, options_.val_tgt, skipped());
+    validation_ = of_text(read_pairs_of(part_to_judge(), options_.val_src, options_.val_tgt, part_notes_, skipped()));
   }
   check(training.src.size() >= 2, "{}: in-batch negatives need at least two pairs, not {}", options_.src,
         training.src.size());
@@ -169,7 +174,10 @@ std::vector<std::string> EmbedSentences::summary() const {
     lines.push_back(cut);
   }
   add_note(lines, unknown_.note("the texts"));
-  note_same_data(lines, "pairs", {options_.src, options_.tgt}, {options_.val_src, options_.val_tgt});
+  lines.insert(lines.end(), part_notes_.begin(), part_notes_.end());
+  if (part_notes_.empty()) {  // else the two are different parts of it
+    note_same_data(lines, "pairs", {options_.src, options_.tgt}, {options_.val_src, options_.val_tgt});
+  }
   return lines;
 }
 

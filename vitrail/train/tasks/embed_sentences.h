@@ -18,6 +18,9 @@ struct EmbedSentencesOptions : TextTaskOptions {
   std::string tgt;
   std::string val_src;
   std::string val_tgt;
+  /// The part of tables of pairs to evaluate on, and whether that is all that is read: `vitrail eval` sets both.
+  std::string split = "validation";
+  bool split_is_asked = false;
   std::string pool;  ///< empty: the folder's, or mean
   bool normalize = true;
   double scale = 20;

@@ -217,6 +217,11 @@ Language::Language(const LanguageOptions& options, const fs::path& checkpoint) :
   tokenizer_ = open_tokenizer(options_, checkpoint, corpus);
   model_ = make_language_model(options_, checkpoint, *tokenizer_);
   models::check_vocabulary(tokenizer_->vocab_size(), body().vocab_size());
+  check(
+      !checkpoint.empty() || !options_.grad_checkpointing || models::as_recurrent(body()) == nullptr,
+      "--grad-checkpointing has no effect on '{}', a recurrent network, which has no blocks: --bptt reads fewer tokens "
+      "at once",
+      model_.name);
   const std::string evaluated = options_.val_data.empty() ? "" : text::read_corpus(options_.val_data, skipped);
   if (options_.documents) {
     read_documents(corpus, evaluated);
@@ -308,7 +313,9 @@ void Language::read_documents(const std::string& corpus, const std::string& eval
   const std::int64_t rows = options_.validation_batch_size.value_or(options_.batch_size);
   const std::int64_t most = options_.validation_batch_size ? rows * block_ : tokens;
   evaluation_ = {read, read->plan(most, false, 0), read->tokens()};
-  count_characters(characters_in(judged), read->tokens());
+  // Without an `end`, nothing predicts the first token of a document: it counts as the mean of the others, as in
+  // blocks.
+  count_characters(characters_in(judged), end ? read->tokens() : std::ssize(*validation_));
 }
 
 void Language::read_blocks() {
@@ -473,7 +480,9 @@ std::vector<std::pair<std::string, std::string>> Language::facts() const {
           {"flops", std::to_string(model_.net->flops(block_))},
           {"vocabulary", std::to_string(tokenizer_->vocab_size())},
           {"training_tokens", std::to_string(training_->size())},
-          {"validation_tokens", std::to_string(validation_ != nullptr ? validation_->size() : 0)},
+          {"validation_tokens", std::to_string(options_.documents       ? evaluation_.tokens
+                                               : validation_ != nullptr ? std::ssize(*validation_)
+                                                                        : 0)},
           {"block", std::to_string(block_)}};
 }
 

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "vitrail/autograd/tape.h"
+#include "vitrail/io/wording.h"
 #include "vitrail/models/text/encoder_network.h"
 #include "vitrail/ops/math/arithmetic.h"
 #include "vitrail/ops/math/reduce.h"

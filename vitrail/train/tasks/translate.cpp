@@ -21,6 +21,7 @@
 #include "vitrail/text/train.h"
 #include "vitrail/text/unknown.h"
 #include "vitrail/train/run/run_folder.h"
+#include "vitrail/train/sources/pair_parts.h"
 #include "vitrail/train/study/evaluate_translation.h"
 #include "vitrail/train/study/sentence_pairs.h"
 #include "vitrail/train/tasks/text_options.h"
@@ -193,6 +194,7 @@ class TranslationTask final : public Task {
   bool begins_with_zeros_ = false;
   std::shared_ptr<const SentencePairs> training_;
   std::shared_ptr<const SentencePairs> evaluated_;  // null: none
+  std::vector<std::string> part_notes_;             // which parts of tables are left
   std::unique_ptr<data::Prefetch<PairBatch>> batches_;
   PairBatch batch_;
 };
@@ -200,7 +202,8 @@ class TranslationTask final : public Task {
 TranslationTask::TranslationTask(const TranslationOptions& options, const fs::path& checkpoint) : options_(options) {
   check_texts(options_.src, options_.model);
   std::int64_t* const skipped = options_.skip_broken ? &skipped_ : nullptr;
-  const text::ParallelText training = text::read_parallel_text(options_.src, options_.tgt, skipped);
+  const text::ParallelText training =
+      read_pairs_of({.name = "train", .learns = true}, options_.src, options_.tgt, part_notes_, skipped);
   pieces_ = open_pieces(options_, checkpoint, training);
   const text::Tokenizer& tokenizer = pieces_->source;
   model_ = make_translator(options_, checkpoint, tokenizer);
@@ -239,7 +242,8 @@ void TranslationTask::read_validation(std::int64_t* skipped, std::int64_t longes
   const text::Tokenizer& tokenizer = pieces_->source;
   const auto threads = kernels::threads();
   const std::int64_t positions = models::translator_of(model_).max_positions();
-  text::ParallelText all = text::read_parallel_text(options_.val_src, options_.val_tgt, skipped);
+  text::ParallelText all =
+      read_pairs_of({.name = "validation"}, options_.val_src, options_.val_tgt, part_notes_, skipped);
   const std::vector<text::Encoding> sources = tokenizer.encode_batch(all.source, true, threads);
   for (std::size_t i = 0; i < sources.size(); ++i) {
     if (std::ssize(sources[i].ids) <= positions) {
@@ -347,7 +351,10 @@ std::vector<std::string> TranslationTask::summary() const {
     lines.push_back(fmt::format("{} with a line that is not UTF-8 {} left out", io::counted(skipped_, "pairs"),
                                 skipped_ == 1 ? "is" : "are"));
   }
-  note_same_data(lines, "pairs", {options_.src, options_.tgt}, {options_.val_src, options_.val_tgt});
+  lines.insert(lines.end(), part_notes_.begin(), part_notes_.end());
+  if (part_notes_.empty()) {  // else the two are different parts of it
+    note_same_data(lines, "pairs", {options_.src, options_.tgt}, {options_.val_src, options_.val_tgt});
+  }
   return lines;
 }
 
