@@ -22,8 +22,9 @@ Blip::Blip(const BlipConfig& config, const nn::StoreOptions& store) : nn::Networ
 
 Tensor Blip::image_states(const Tensor& x, nn::Pass& pass) const { return vision_->forward_features(x, pass); }
 
-Blip::Context Blip::question_states(const Texts& questions, const Tensor& image_states, nn::Pass& pass) const {
-  return {question()(questions, question().remember(image_states), false, pass), questions.lengths};
+Blip::Context Blip::question_states(const Texts& questions, const Tensor& image_states, nn::Pass& pass,
+                                    const Tensor& rows) const {
+  return {question()(questions, question().remember(image_states, {}, rows), false, pass), questions.lengths};
 }
 
 Blip::Context Blip::context(const Tensor& x, const Texts& questions, nn::Pass& pass) const {

@@ -50,7 +50,9 @@ class Blip final : public nn::Network {
   /// The states of questions about such images, one each, with the lengths of the questions. transformers 5.23 shows
   /// the decoder also the states of padding, in forward() as in generate(), so that an answer depends on what else is
   /// in the batch; to get the same, drop the lengths.
-  Context question_states(const Texts& questions, const Tensor& image_states, nn::Pass& pass) const;
+  /// With `rows` [B] i64, question b is about the image rows[b].
+  Context question_states(const Texts& questions, const Tensor& image_states, nn::Pass& pass,
+                          const Tensor& rows = {}) const;
   /// The context of images x and of a question about each.
   Context context(const Tensor& x, const Texts& questions, nn::Pass& pass) const;
   /// The logits [B, N, V] f32 of the token that follows each of answers [B, N].

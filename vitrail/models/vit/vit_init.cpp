@@ -41,8 +41,7 @@ Init layer_init(const VitConfig& config, std::string_view name, const Shape& sha
       if (!weight) {
         return Init::zeros();
       }
-      return name.ends_with("qkv.weight") ? Init::xavier_uniform({shape[0] / 3, shape[1]})
-                                          : Init::xavier_uniform(shape);
+      return moco_init(name, shape);
     case WeightInit::mae:  // the convolution of the patch embedding counts as the linear layer that it is
       return weight ? Init::xavier_uniform({shape[0], shape.numel() / shape[0]}) : Init::zeros();
     case WeightInit::reset:
@@ -74,6 +73,10 @@ bool is_beit(const VitConfig& config) {
 }
 
 }  // namespace
+
+Init moco_init(std::string_view name, const Shape& shape) {
+  return name.ends_with("qkv.weight") ? Init::xavier_uniform({shape[0] / 3, shape[1]}) : Init::xavier_uniform(shape);
+}
 
 WeightInit read_weight_init(io::Fields& fields, const std::string& fallback) {
   const std::string name = fields.choice("weight_init", fallback, {"", "jax", "jax_nlhb", "moco", "reset", "skip"});

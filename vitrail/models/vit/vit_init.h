@@ -3,6 +3,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 
 #include "vitrail/io/json.h"
 #include "vitrail/models/vit/vit.h"
@@ -33,6 +34,9 @@ nn::InitRule vit_init_rule(const VitConfig& config);
 /// block starting from zero.
 nn::InitRule hybrid_init_rule(const ResNetV2Config& backbone);
 
+/// What timm's weight_init "moco" begins the weight of a linear layer with: Xavier's uniform distribution, of
+/// "…qkv.weight" as of the three maps that it is.
+nn::Init moco_init(std::string_view name, const Shape& shape);
 /// Reads `weight_init` in timm's spelling; as in timm, "skip" leaves every layer to its own initialization, as "reset"
 /// does.
 VitConfig::WeightInit read_weight_init(io::Fields& fields, const std::string& fallback);

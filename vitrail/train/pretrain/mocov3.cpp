@@ -11,6 +11,7 @@
 
 #include "vitrail/autograd/tape.h"
 #include "vitrail/models/vit/vit.h"
+#include "vitrail/models/vit/vit_init.h"
 #include "vitrail/ops/math/arithmetic.h"
 #include "vitrail/optim/ema.h"
 #include "vitrail/optim/schedule.h"
@@ -60,8 +61,7 @@ void initialize_blocks(const nn::ParameterStore& parameters, std::uint64_t seed)
     if (!one.name.starts_with("blocks.") || !one.name.ends_with(weight) || one.value.rank() != 2) {
       continue;
     }
-    const std::int64_t outputs = one.name.ends_with("qkv.weight") ? one.value.size(0) / 3 : one.value.size(0);
-    nn::fill(one.value, nn::Init::xavier_uniform({outputs, one.value.size(1)}), {seed, hash(one.name)});
+    nn::fill(one.value, models::moco_init(one.name, one.value.shape()), {seed, hash(one.name)});
     const std::string bias = one.name.substr(0, one.name.size() - weight.size()) + ".bias";
     if (const nn::Parameter* const own = parameters.find(bias)) {
       nn::fill(own->value, nn::Init::zeros(), {seed, hash(bias)});

@@ -69,15 +69,16 @@ void describe_network(RunSummary& run, const fs::path& folder) {
   const auto facts = read_facts(folder / "config.toml");
   const auto architecture = facts.find("architecture");
   const auto text_model = facts.find("model");
+  const auto name = text_model != facts.end() ? text_model : architecture;
   if (facts.contains("flops") && architecture != facts.end()) {
-    run.architecture = (text_model != facts.end() ? text_model : architecture)->second;
+    run.architecture = name->second;
     run.parameters = number_in(facts, "parameters");
     run.flops = number_in(facts, "flops");
     return;
   }
   const fs::path last = folder / "last";
   if (text_model != facts.end() || !models::has_image_model(models::kind_of(last.string()))) {
-    run.architecture = text_model != facts.end() ? text_model->second : architecture->second;
+    run.architecture = name->second;
     run.parameters = number_in(facts, "parameters");
     return;
   }

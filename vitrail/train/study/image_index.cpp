@@ -243,8 +243,7 @@ void check_made_by(const ImageIndex& index, const IndexEncoder& encoder, const s
         "{} was made by '{}' with other weights than these: delete it to make it anew", file, index.model);
   check(index.images.empty() || index.prepared.empty() || index.prepared == encoder.prepared,
         "{} was made of images that were prepared otherwise than '{}' prepares them now ({} and {}): delete it to make "
-        "it "
-        "anew",
+        "it anew",
         file, encoder.model, index.prepared, encoder.prepared);
 }
 

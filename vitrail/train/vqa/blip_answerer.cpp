@@ -110,9 +110,7 @@ WrittenAnswers BlipAnswerer::written(const std::vector<const data::Question*>& a
 
 Blip::Context BlipAnswerer::context(const data::QuestionBatch& batch, nn::Pass& pass) const {
   const Blip& net = *model_.net;
-  const Tensor image = net.image_states(batch.x, pass);
-  return {net.question()({batch.ids, batch.lengths, {}}, net.question().remember(image, {}, batch.rows), false, pass),
-          batch.lengths};
+  return net.question_states({batch.ids, batch.lengths, {}}, net.image_states(batch.x, pass), pass, batch.rows);
 }
 
 Tensor BlipAnswerer::loss(const data::QuestionBatch& batch, const std::vector<const data::Question*>& asked,
