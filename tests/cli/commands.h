@@ -29,7 +29,7 @@ class Commands : public ::testing::Test {
       }
     }
     trained_ = vitrail("train " + path("data") + " --output " + path("runs") +
-                       " --experiment one --epochs 8 --lr 3e-3" + small());
+                       " --experiment one --epochs 3 --lr 1e-2" + small());
   }
   static void TearDownTestSuite() {
     delete folder_;
