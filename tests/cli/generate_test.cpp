@@ -135,6 +135,8 @@ TEST_F(Generate, ContinuesWhatWasLearned) {
   EXPECT_EQ(generate("- --max-new-tokens 11", "der B").out, greedy.out);
   EXPECT_EQ(generate("'der B' --num-beams 3 --max-new-tokens 11").out, greedy.out);
   EXPECT_EQ(generate("'der B' --stop ist").out, "der Bär ist\n");
+  EXPECT_EQ(generate("'der B' --stop Bä").out, "der Bä\n");                         // which begins in the prompt
+  EXPECT_EQ(generate("'der B' --stop 'r B' --max-new-tokens 2").out, "der Bär\n");  // which ends there
   std::ofstream(path("prompts.txt")) << "der \ndie\n";
   EXPECT_THAT(generate("--prompts " + path("prompts.txt") + " --max-new-tokens 2").out, StartsWith("der Bä\ndie"));
   EXPECT_EQ(generate("'der B' --do-sample --temperature 2 --seed 4 --max-new-tokens 9").out,

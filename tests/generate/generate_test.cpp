@@ -554,6 +554,12 @@ TEST(Filters, LeaveWhatTransformersLeaves) {
     c.typical_p = 0.9;
     c.repetition_penalty = 1;
   });
+  expect("renormalized", [](GenerationConfig& c) {
+    c.top_k = 7;
+    c.renormalize_logits = true;
+  });
+  const auto of_nan = [&] { filtered({}, {0, std::nanf(""), 1}, 1); };
+  EXPECT_THAT(error_of(of_nan), testing::HasSubstr("the model gives NaN for the next token"));
 }
 
 // Pearson's test: the frequencies of draws are those of the distribution.

@@ -176,6 +176,22 @@ TEST_F(Files, OfMarian) {
   EXPECT_EQ(complaint(), "…/vocab.json: the token '<unk>' is missing");
 }
 
+TEST_F(Files, OfMarianWithSpecialTokensInTexts) {
+  const std::string model = io::decode_base64(golden_json("sentencepiece")["unigram"]["model"].get<std::string>());
+  write("source.spm", model);
+  write("target.spm", model);
+  const json golden = golden_json("marian");
+  write("vocab.json", golden["vocab"].dump());
+  const Tokenizer tokenizer = load();
+  for (const json& row : golden["rows"]) {
+    const auto text = row[0].get<std::string>();
+    const Encoding encoding = tokenizer.encode(text);
+    EXPECT_EQ(encoding.ids, row[1].get<std::vector<std::int64_t>>()) << text;
+  }
+  const Encoding encoding = tokenizer.encode("ü</s> o");
+  EXPECT_EQ(encoding.offsets[encoding.size() - 2], (std::pair<std::int64_t, std::int64_t>{6, 7}));
+}
+
 TEST_F(Files, ThatAreNotThere) {
   EXPECT_THAT(complaint(), StartsWith("…/: no tokenizer is there: neither tokenizer.json, nor "));
   EXPECT_THAT(complaint("nothing.json"), HasSubstr("…/nothing.json"));

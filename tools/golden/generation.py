@@ -25,6 +25,7 @@ filters = {
     "eta": [lp.EtaLogitsWarper(0.05)],
     "all": [lp.TemperatureLogitsWarper(1.5), lp.TopKLogitsWarper(30), lp.TopPLogitsWarper(0.9), lp.MinPLogitsWarper(0.05),
             lp.TypicalLogitsWarper(0.9)],
+    "renormalized": [lp.TopKLogitsWarper(7), lp.LogitNormalization()],
 }
 ids = torch.zeros(1, 1, dtype=torch.long)
 tensors = {"scores": scores[0]}

@@ -93,7 +93,7 @@ void read_tokens(io::Fields& f, GenerationConfig& c) {
 // The fields that change what is generated, and differ from the defaults.
 std::vector<std::string> differences(io::Fields& f) {
   const GenerationConfig d;
-  const std::array<std::pair<const char*, Json>, 24> defaults = {{{"do_sample", d.do_sample},
+  const std::array<std::pair<const char*, Json>, 25> defaults = {{{"do_sample", d.do_sample},
                                                                   {"num_beams", d.num_beams},
                                                                   {"num_return_sequences", d.num_return_sequences},
                                                                   {"early_stopping", false},
@@ -116,6 +116,7 @@ std::vector<std::string> differences(io::Fields& f) {
                                                                   {"begin_suppress_tokens", nullptr},
                                                                   {"forced_bos_token_id", nullptr},
                                                                   {"forced_eos_token_id", nullptr},
+                                                                  {"renormalize_logits", d.renormalize_logits},
                                                                   {"stop_strings", nullptr}}};
   std::vector<std::string> result;
   for (const auto& [key, value] : defaults) {
@@ -170,6 +171,7 @@ GenerationConfig read_generation_config(const fs::path& folder, std::vector<std:
   c.begin_suppress_tokens = read_ids(f, "begin_suppress_tokens");
   c.forced_bos_token_id = f.optional<std::int64_t>("forced_bos_token_id", ids_range);
   c.forced_eos_token_id = read_ids(f, "forced_eos_token_id");
+  c.renormalize_logits = f.optional<bool>("renormalize_logits").value_or(false);
   c.stop_strings = read_some<std::string>(f, "stop_strings", io::Kind::string);
   try {
     validate(c);
@@ -209,6 +211,8 @@ void validate(const GenerationConfig& c) {
         c.epsilon_cutoff);
   check(c.eta_cutoff >= 0 && c.eta_cutoff < 1, "eta_cutoff must be from 0 to below 1, not {}", c.eta_cutoff);
   check(c.repetition_penalty > 0, "repetition_penalty must be above 0, not {}", c.repetition_penalty);
+  check(std::ranges::find(c.stop_strings, "") == c.stop_strings.end(),
+        "stop_strings has an empty one, behind which every text would end at once");
   check(c.no_repeat_ngram_size >= 0, "no_repeat_ngram_size must be at least 0, not {}", c.no_repeat_ngram_size);
   check(!c.max_new_tokens || *c.max_new_tokens >= 1, "max_new_tokens must be at least 1, not {}",
         c.max_new_tokens.value_or(0));

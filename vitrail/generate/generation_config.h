@@ -48,6 +48,7 @@ struct GenerationConfig {
   std::vector<std::int64_t> begin_suppress_tokens = {};
   std::optional<std::int64_t> forced_bos_token_id;
   std::vector<std::int64_t> forced_eos_token_id = {};
+  bool renormalize_logits = false;  ///< whether what is left over counts as all there is: a beam's scores are of that
   std::vector<std::string> stop_strings = {};  ///< behind which a text ends; whoever has a tokenizer looks for them
   std::optional<std::int64_t> bos_token_id;
   std::vector<std::int64_t> eos_token_id = {};  ///< each of them ends a sequence

@@ -205,10 +205,26 @@ void filter(const GenerationConfig& config, std::int64_t least, Scores scores) {
   }
 }
 
+// log_softmax
+void renormalize(Scores scores) {
+  const float most = *std::ranges::max_element(scores);
+  if (most == minus_infinity) {
+    return;  // nothing is left over
+  }
+  double sum = 0;
+  for (const float score : scores) {
+    sum += std::exp(static_cast<double>(score - most));
+  }
+  const auto log_sum = static_cast<float>(most + std::log(sum));
+  std::ranges::for_each(scores, [&](float& score) { score -= log_sum; });
+}
+
 }  // namespace
 
 void process_scores(const GenerationConfig& config, History ids, std::int64_t prompt, std::int64_t least,
                     Scores scores) {
+  check(std::ranges::none_of(scores, [](float score) { return std::isnan(score); }),
+        "the model gives NaN for the next token: its weights are not finite, or far too large");
   const std::int64_t length = std::ssize(ids);
   if (config.repetition_penalty != 1) {
     penalize_repetition(scores, ids, config.repetition_penalty);
@@ -232,6 +248,9 @@ void process_scores(const GenerationConfig& config, History ids, std::int64_t pr
   }
   if (config.do_sample) {
     filter(config, least, scores);
+  }
+  if (config.renormalize_logits) {
+    renormalize(scores);
   }
 }
 

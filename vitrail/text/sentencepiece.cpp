@@ -219,7 +219,7 @@ class Marian : public Engine {
       check(id.is_number_integer(), "{}: the id of the token '{}' must be a whole number", place, token);
       vocab_.add(token, id.get<std::int64_t>());
     }
-    for (const char* needed : {"<unk>", "</s>", "<pad>"}) {
+    for (const std::string_view needed : special_tokens) {
       const auto id = vocab_.find(needed);
       check(id.has_value(), "{}: the token '{}' is missing", place, needed);
       special_.push_back(*id);
@@ -280,32 +280,73 @@ class Marian : public Engine {
   std::int64_t unknown_id() const { return special_[0]; }
   std::int64_t end_id() const { return special_[1]; }
 
-  // A code of the language to translate to, >>de<< at the beginning, is a token of its own.
+  // Special tokens stand for themselves wherever they are; a code of the language to translate to, >>de<<, where a text
+  // or what follows a special token begins.
   Encoding encode_one(std::string_view text) const {
-    const auto id_of_piece = [&](const auto& piece) {
-      return static_cast<std::int64_t>(vocab_.find(piece.piece()).value_or(unknown_id()));
-    };
-    const std::size_t end = text.starts_with(">>") ? text.rfind("<<") : std::string_view::npos;
-    if (end == std::string_view::npos || end < 3 || text.substr(0, end).find('\n') != std::string_view::npos) {
-      return pieces_of_text(source_->processor, text, 0, id_of_piece);
+    Encoding result;
+    for (std::size_t at = 0; at < text.size();) {
+      const std::string_view rest = text.substr(at);
+      const std::string_view mark = mark_of(rest);
+      if (!mark.empty()) {
+        append(result, of_mark(mark), text.substr(0, at));
+      }
+      if (std::ranges::find(special_tokens, mark) != special_tokens.end()) {
+        at += mark.size();
+        continue;  // another mark may follow
+      }
+      const std::string_view plain = rest.substr(mark.size(), next_special(rest.substr(mark.size())));
+      append(
+          result,
+          pieces_of_text(source_->processor, plain, 0, [&](const auto& piece) { return id_of_piece(piece.piece()); }),
+          text.substr(0, at + mark.size()));
+      at += mark.size() + plain.size();
     }
-    const std::string_view code = text.substr(0, end + 2);
-    const auto shift = static_cast<std::int64_t>(count_code_points(code));
-    Encoding rest = pieces_of_text(source_->processor, text.substr(end + 2), 0, id_of_piece);
-    for (auto& [first, last] : rest.offsets) {
-      first += shift;
-      last += shift;
+    return result;
+  }
+  std::int64_t id_of_piece(std::string_view piece) const { return vocab_.find(piece).value_or(unknown_id()); }
+  // The special token or the code of a language that a text begins with; "" if there is none.
+  static std::string_view mark_of(std::string_view text) {
+    for (const std::string_view token : special_tokens) {
+      if (text.starts_with(token)) {
+        return text.substr(0, token.size());
+      }
     }
-    Encoding language;
-    language.ids.push_back(vocab_.find(code).value_or(unknown_id()));
-    language.type_ids.push_back(0);
-    language.tokens.emplace_back(code);
-    language.offsets.emplace_back(0, shift);
-    language.special.push_back(false);
-    language.attention_mask.push_back(true);
-    return post_process({}, {std::move(language), std::move(rest)}, false);
+    const std::size_t end =
+        text.starts_with(">>") ? text.substr(0, next_special(text)).find("<<") : std::string_view::npos;
+    return end == std::string_view::npos ? "" : text.substr(0, end + 2);
+  }
+  // Where the next special token begins; npos if there is none.
+  static std::size_t next_special(std::string_view text) {
+    std::size_t next = std::string_view::npos;
+    for (const std::string_view token : special_tokens) {
+      next = std::min(next, text.find(token));
+    }
+    return next;
+  }
+  Encoding of_mark(std::string_view mark) const {
+    Encoding one;
+    one.ids.push_back(id_of_piece(mark));
+    one.type_ids.push_back(0);
+    one.tokens.emplace_back(mark);
+    one.offsets.emplace_back(0, static_cast<std::int64_t>(count_code_points(mark)));
+    one.special.push_back(false);
+    one.attention_mask.push_back(true);
+    return one;
+  }
+  // Appends the tokens of a part of a text, which stands behind `before`.
+  static void append(Encoding& all, const Encoding& part, std::string_view before) {
+    const auto shift = static_cast<std::int64_t>(count_code_points(before));
+    for (std::size_t i = 0; i < part.size(); ++i) {
+      all.ids.push_back(part.ids[i]);
+      all.type_ids.push_back(part.type_ids[i]);
+      all.tokens.push_back(part.tokens[i]);
+      all.offsets.emplace_back(part.offsets[i].first + shift, part.offsets[i].second + shift);
+      all.special.push_back(part.special[i]);
+      all.attention_mask.push_back(part.attention_mask[i]);
+    }
   }
 
+  static constexpr std::array<std::string_view, 3> special_tokens = {"<unk>", "</s>", "<pad>"};
   std::unique_ptr<const SpmFile> source_;
   std::unique_ptr<const SpmFile> target_;
   std::string vocab_text_;

@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cmath>
+#include <filesystem>
 #include <fstream>
 
 #include <fmt/format.h>
@@ -13,6 +14,7 @@
 #include "tests/support/errors.h"
 #include "tests/support/layers.h"
 #include "vitrail/autograd/tape.h"
+#include "vitrail/io/file.h"
 #include "vitrail/io/json.h"
 #include "vitrail/models/text/families.h"
 #include "vitrail/ops/math/softmax.h"
@@ -27,6 +29,8 @@ using test::expect_close;
 using test::golden_path;
 using ::testing::AllOf;
 using ::testing::EndsWith;
+using ::testing::HasSubstr;
+using ::testing::Not;
 using ::testing::StartsWith;
 
 // A folder that transformers wrote, and what it computes with it (tools/golden/language_models.py).
@@ -246,6 +250,35 @@ TEST(TextModel, SaysWhatIsWrongWithWhatItIsGiven) {
             "--model-kwargs: gpt2 has no field 'n_layers' (did you mean 'n_layer'?)");
   EXPECT_EQ(error_of([] { create_text_model("llama-3.2-1b", {.model_kwargs = R"({"num_key_value_heads": 5})"}); }),
             "llama-3.2-1b with --model-kwargs: 'num_key_value_heads' 5 does not divide 'num_attention_heads' 32");
+}
+
+// LlamaConfig's, MistralConfig's and Qwen2Config's defaults differ.
+TEST(TextModel, HasAsManyHeadsOfKeysAsTransformersTakes) {
+  const test::TemporaryFolder temporary;
+  const auto loads = [&](const std::string& type, int heads_of_keys, const nlohmann::json& said) {
+    const TextModel model = create_text_model(
+        "llama-3.2-1b", {.model_kwargs = fmt::format(R"({{"hidden_size": 80, "num_attention_heads": 40, "head_dim": 2,
+                            "num_key_value_heads": {}, "num_hidden_layers": 1, "vocab_size": 20, "intermediate_size": 8}})",
+                                                     heads_of_keys)});
+    std::filesystem::create_directories(temporary / "model");
+    write_text_model(model, temporary / "model");
+    nlohmann::json config = nlohmann::json::parse(io::read_text(temporary / "model/config.json"));
+    config["model_type"] = type;
+    config.erase("architectures");
+    config.erase("num_key_value_heads");
+    config.update(said);
+    io::write_atomically(temporary / "model/config.json", config.dump());
+    return error_of([&] { load_text_model(temporary / "model"); });
+  };
+  const nlohmann::json null = {{"num_key_value_heads", nullptr}};
+  EXPECT_EQ(loads("llama", 40, nlohmann::json::object()), "no error");
+  EXPECT_EQ(loads("llama", 40, null), "no error");
+  EXPECT_EQ(loads("llama", 8, {{"num_key_value_heads", 8}}), "no error");
+  EXPECT_EQ(loads("mistral", 8, nlohmann::json::object()), "no error");
+  EXPECT_EQ(loads("mistral", 40, null), "no error");
+  EXPECT_THAT(loads("qwen2", 40, null), AllOf(HasSubstr("q_proj.bias"), Not(HasSubstr("has the shape"))));
+  EXPECT_THAT(loads("qwen2", 40, nlohmann::json::object()), HasSubstr("32 does not divide 'num_attention_heads' 40"));
+  EXPECT_THAT(loads("llama", 8, nlohmann::json::object()), HasSubstr("k_proj"));
 }
 
 TEST(TextModel, SaysWhatIsWrongWithAConfig) {

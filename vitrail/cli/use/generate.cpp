@@ -76,11 +76,14 @@ class Generator {
     const Ids ids = encoded(prompt, source);
     const GenerationConfig config = config_of(flags_, config_, std::ssize(ids), body_.max_positions());
     check_room(std::ssize(ids), config.most_new_tokens(std::ssize(ids)), source);
-    say_memory(std::ssize(ids), 1, config);
     const bool streams = flags_.stream && config.num_beams == 1 && config.num_return_sequences == 1;
+    if (flags_.stream && !streams && !said_memory_) {
+      say("note: --stream shows one text as it comes, and does nothing with {} and {}\n",
+          io::counted(config.num_beams, "beams"), io::counted(config.num_return_sequences, "texts"));
+    }
+    say_memory(std::ssize(ids), 1, config);
     std::size_t printed = 0;
-    generate::GenerateOptions options = options_of();
-    options.first_prompt = number;
+    generate::GenerateOptions options = options_of({&ids, 1}, number, config);
     if (streams) {
       options.stop = [&](std::int64_t, std::span<const std::int64_t> added) {
         // What a run of bytes is read as is known at its end: if they are no whole characters, none of them is.
@@ -96,7 +99,7 @@ class Generator {
           std::fflush(stdout);
           printed = end;
         }
-        return stops(text_of({}, added));
+        return stops(ids, added);
       };
     }
     generate::Statistics statistics;
@@ -120,7 +123,7 @@ class Generator {
       all += std::ssize(ids.back());
     }
     const GenerationConfig config = config_of(flags_, config_, 0, body_.max_positions());
-    generate::GenerateOptions options = options_of();
+    generate::GenerateOptions options = options_of(ids, 0, config);
     const bool as_many_as_fit = !flags_.max_new_tokens && !config_.max_new_tokens;
     for (std::size_t i = 0; i < ids.size(); ++i) {
       const std::int64_t length = std::ssize(ids[i]);
@@ -180,9 +183,16 @@ class Generator {
     std::ranges::copy_if(added, std::back_inserter(ids), [&](std::int64_t id) { return tokenizer_.has(id); });
     return tokenizer_.decode(ids);
   }
-  bool stops(const std::string& text) const {
-    return std::ranges::any_of(stop_words(),
-                               [&](const std::string& word) { return text.find(word) != std::string::npos; });
+  // Whether one of the stop words ends in what was added to a prompt; it may begin in the prompt.
+  bool stops(const Ids& ids, std::span<const std::int64_t> added) const {
+    if (stop_words().empty()) {
+      return false;
+    }
+    const std::string text = text_of(ids, added);
+    const std::size_t prompt = text_of(ids, {}).size();
+    return std::ranges::any_of(stop_words(), [&](const std::string& word) {
+      return text.find(word, prompt - std::min(prompt, word.size() - 1)) != std::string::npos;
+    });
   }
   const std::vector<std::string>& stop_words() const {
     return flags_.stop.empty() ? config_.stop_strings : flags_.stop;
@@ -199,14 +209,20 @@ class Generator {
     return ids;
   }
 
-  generate::GenerateOptions options_of() const {
+  // `prompts`, of which the first has this number, must outlive the options.
+  generate::GenerateOptions options_of(std::span<const Ids> prompts, std::int64_t first,
+                                       const GenerationConfig& config) const {
     generate::GenerateOptions options{.dtype = dtype_, .seed = flags_.seed.value_or(0), .slides = flags_.slide};
     options.cache_dtype = flags_.cache_dtype;
     options.prompt_lookup_num_tokens = flags_.prompt_lookup_num_tokens;
     options.max_matching_ngram_size = flags_.max_matching_ngram_size.value_or(options.max_matching_ngram_size);
     if (!stop_words().empty()) {  // else no token needs to be decoded before the end
-      options.stop = [this](std::int64_t, std::span<const std::int64_t> added) { return stops(text_of({}, added)); };
+      options.stop = [this, prompts, first, texts = config.num_return_sequences](std::int64_t text,
+                                                                                 std::span<const std::int64_t> added) {
+        return stops(prompts[static_cast<std::size_t>(text / texts - first)], added);
+      };
     }
+    options.first_prompt = first;
     options.interrupted = train::Interrupt::requested;
     return options;
   }
@@ -225,7 +241,7 @@ class Generator {
     std::size_t longest = 0;
     for (const generate::Sequence& sequence : sequences) {
       nlohmann::ordered_json one = {{"text", text_of(ids, sequence.ids)}, {"ids", sequence.ids}};
-      if (sequence.score != 0) {
+      if (sequence.score != 0 || flags_.num_beams.value_or(config_.num_beams) > 1) {
         one["score"] = sequence.score;
       }
       longest = std::max(longest, sequence.ids.size());

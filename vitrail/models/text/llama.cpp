@@ -76,7 +76,7 @@ std::vector<float> frequencies(const RotaryScaling& rope, std::int64_t head_dim)
 struct Defaults {
   std::int64_t vocab_size = 32000;
   std::int64_t intermediate_size = 11008;
-  std::int64_t num_key_value_heads = 32;
+  std::int64_t num_key_value_heads = 0;  // 0: as many as there are heads
   std::int64_t max_position_embeddings = 2048;
 };
 
@@ -94,8 +94,11 @@ DecoderConfig read_decoder(io::Fields& f, const Defaults& defaults) {
   nn::AttentionConfig& attention = block.attention;
   attention.dim = c.dim;
   attention.num_heads = f.get<std::int64_t>("num_attention_heads", 32, positive);
-  attention.num_kv_heads = f.optional<std::int64_t>("num_key_value_heads", positive)
-                               .value_or(std::min(defaults.num_key_value_heads, attention.num_heads));
+  // As in transformers, null stands for as many as there are heads; Llama takes a field that is absent for that too.
+  const bool is_absent = f.kind("num_key_value_heads") == io::Kind::absent && defaults.num_key_value_heads > 0;
+  attention.num_kv_heads =
+      is_absent ? std::min(defaults.num_key_value_heads, attention.num_heads)
+                : f.optional<std::int64_t>("num_key_value_heads", positive).value_or(attention.num_heads);
   check(attention.num_heads % attention.num_kv_heads == 0,
         "{}: 'num_key_value_heads' {} does not divide 'num_attention_heads' {}", f.source(), attention.num_kv_heads,
         attention.num_heads);
@@ -142,8 +145,9 @@ DecoderConfig read_mistral(io::Fields& f) {
 }
 
 DecoderConfig read_qwen2(io::Fields& f) {
-  DecoderConfig c =
-      read_decoder(f, {.vocab_size = 151936, .intermediate_size = 22016, .max_position_embeddings = 32768});
+  DecoderConfig c = read_decoder(
+      f,
+      {.vocab_size = 151936, .intermediate_size = 22016, .num_key_value_heads = 32, .max_position_embeddings = 32768});
   c.block.attention.qkv_bias = true;
   if (f.get<bool>("use_sliding_window", false)) {
     c.sliding_window = f.optional<std::int64_t>("sliding_window", {1, 1 << 28}).value_or(0);
