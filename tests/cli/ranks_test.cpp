@@ -68,9 +68,9 @@ class Ranks : public Commands {
     return io::read_text(path("runs/" + name + "/last/model.safetensors"));
   }
 
-  // Starts so many ranks (0: the command does so), kills one of them once updates have been saved, or only asks what
-  // was started to stop, and returns the status of what was started.
-  static int killed(int ranks, const std::string& arguments, const std::string& name, bool asked = false);
+  // Starts so many ranks (0: the command does so), sends one of them the signal once updates have been saved, or
+  // SIGTERM to what was started, and returns the status of that.
+  static int killed(int ranks, const std::string& arguments, const std::string& name, int signal = SIGKILL);
 };
 
 // The processes that `parent` has started.
@@ -94,7 +94,7 @@ std::vector<pid_t> children_of(pid_t parent) {
   return children;
 }
 
-int Ranks::killed(int ranks, const std::string& arguments, const std::string& name, bool asked) {
+int Ranks::killed(int ranks, const std::string& arguments, const std::string& name, int signal) {
   const pid_t launched = fork();
   if (launched == 0) {
     const int null = open("/dev/null", O_RDWR);
@@ -117,15 +117,15 @@ int Ranks::killed(int ranks, const std::string& arguments, const std::string& na
     std::this_thread::sleep_for(std::chrono::milliseconds(2));
   }
   std::vector<pid_t> processes = children_of(launched);
-  if (asked) {
-    kill(launched, SIGTERM);
+  if (signal == SIGTERM) {
+    kill(launched, signal);
     processes.clear();
   }
   if (ranks == 0 && !processes.empty()) {
     processes = children_of(processes.front());  // of mpirun
   }
   if (!processes.empty()) {
-    kill(processes.back(), SIGKILL);
+    kill(processes.back(), signal);
   }
   int status = 0;
   waitpid(launched, &status, 0);
@@ -223,13 +223,49 @@ TEST_F(Ranks, AreLaunchedAgain) {
   EXPECT_EQ(diverged.status, 1);
   EXPECT_THAT(diverged.err, AllOf(HasSubstr("the loss is "), Not(HasSubstr("going on from the checkpoint"))));
   const std::string long_run = images() + " --epochs 2000";
-  EXPECT_EQ(killed(0, "launch -n 2 -- " + long_run, "asked", true), 128 + SIGTERM);
+  EXPECT_EQ(killed(0, "launch -n 2 -- " + long_run, "asked", SIGTERM), 128 + SIGTERM);
   const std::string metrics = io::read_text(path("runs/asked/metrics.jsonl"));
   EXPECT_THAT(metrics, Not(HasSubstr("\"epoch\": 2000")));
   refuses("launch -n 2 -- " + longer + " --lr -1" + named("misspelt"), "--lr", 2);
   refuses("launch -n 2", "what is to be started follows", 2);
   refuses("launch -- train x", "-n, the number of ranks, or --hosts is needed", 2);
   refuses("launch --hosts " + path("nowhere") + " -- train x", "there is no file");
+}
+
+TEST_F(Ranks, GiveUpOneThatNoLongerMoves) {
+  const std::string longer = images() + " --epochs 6";
+  ASSERT_EQ(vitrail(longer + named("moving")).status, 0);
+  EXPECT_NE(killed(2, longer + " --comm-timeout 2", "still", SIGSTOP), 0);
+  const Outcome again = on(2, "train --resume " + path("runs/still"));
+  EXPECT_EQ(again.status, 0) << again.err;
+  EXPECT_EQ(weights("still"), weights("moving"));
+}
+
+TEST_F(Ranks, AreLaunchedForTheRunThatIsMeant) {
+  // Another run has the name: it is left as it is.
+  ASSERT_EQ(vitrail(images() + named("taken")).status, 0);
+  const std::string before = io::read_text(path("runs/taken/last/train-state.safetensors"));
+  const Outcome taken = vitrail("launch -n 2 -- " + images() + " --epochs 9" + named("taken"));
+  EXPECT_EQ(taken.status, 1) << taken.err;
+  EXPECT_THAT(taken.err, AllOf(HasSubstr("--resume"), Not(HasSubstr("going on from"))));
+  EXPECT_EQ(io::read_text(path("runs/taken/last/train-state.safetensors")), before);
+  // A flag that is wrong ends it, whatever checkpoint there is.
+  const Outcome wrong = vitrail("launch -n 2 -- train --resume " + path("runs/taken") + " --epochs 9 --lr -1");
+  EXPECT_EQ(wrong.status, 2) << wrong.err;
+  EXPECT_THAT(wrong.err, AllOf(HasSubstr("--lr"), Not(HasSubstr("going on from"))));
+  // A run may be named by its checkpoint, or by the file of --config.
+  EXPECT_EQ(vitrail("launch -n 2 -- train --resume " + path("runs/taken/last") + " --epochs 4").status, 0);
+  io::write_atomically(path("run.toml"), "output = \"" + path("elsewhere") + "\"\nexperiment = \"configured\"\n");
+  EXPECT_EQ(vitrail("launch -n 2 -- " + images() + " --grad-shards 4 -c " + path("run.toml")).status, 0);
+  EXPECT_TRUE(fs::exists(path("elsewhere/configured/best")));
+}
+
+TEST_F(Ranks, SayWhatIsWrongOnOneAlone) {
+  const std::string first = as_anybody + "mpirun --oversubscribe --bind-to none -n 1 " + VITRAIL_PROGRAM + " " +
+                            images() + named("sole") + " : -n 1";
+  const Outcome outcome = vitrail(images() + named("sole") + " --epochs -1", "", first);
+  EXPECT_NE(outcome.status, 0);
+  EXPECT_THAT(outcome.err, HasSubstr("vitrail train: rank 1: --epochs"));
 }
 
 TEST_F(Ranks, SpeakOnce) {
@@ -239,8 +275,14 @@ TEST_F(Ranks, SpeakOnce) {
   EXPECT_EQ(outcome.out.find(begin), outcome.out.rfind(begin));
   const Outcome refused = on(3, images() + named("refused"));
   EXPECT_NE(refused.status, 0);
-  EXPECT_THAT(refused.err, HasSubstr("rank 0: --grad-shards 4 cannot be divided among 3 ranks: take a multiple of 3"));
+  EXPECT_THAT(refused.err, HasSubstr("vitrail: --grad-shards 4 cannot be divided among 3 ranks: take a multiple of 3"));
+  EXPECT_EQ(refused.err.find("--grad-shards 4"), refused.err.rfind("--grad-shards 4"));
   EXPECT_FALSE(fs::exists(path("runs/refused")));
+  const Outcome nowhere = on(2, "train " + path("nowhere") + small() + named("nowhere"));
+  EXPECT_NE(nowhere.status, 0);
+  const std::string sentence = "nowhere: no such file";
+  EXPECT_THAT(nowhere.err, HasSubstr(sentence));
+  EXPECT_EQ(nowhere.err.find(sentence), nowhere.err.rfind(sentence));
 }
 
 TEST_F(Ranks, AreRefusedWhatFollowsOneProcess) {

@@ -4,10 +4,12 @@
 #include <cstddef>
 #include <cstdio>
 #include <filesystem>
+#include <iterator>
 #include <map>
 #include <memory>
 #include <new>
 #include <regex>
+#include <string_view>
 #include <utility>
 
 #include <CLI/CLI.hpp>
@@ -18,7 +20,7 @@
 
 #include "vitrail/cli/help.h"
 #include "vitrail/cli/say.h"
-#include "vitrail/dist/communicator.h"
+#include "vitrail/cli/say_why.h"
 #include "vitrail/io/gzip.h"
 #include "vitrail/io/suggest.h"
 #include "vitrail/io/web/download.h"
@@ -258,75 +260,91 @@ int report_usage(const CLI::App& app, const CLI::ParseError& error, const std::v
                                 io::did_you_mean(arguments.front(), known_words(app)));
   }
   message += taken_by_a_list(*command, message);
-  if (dist::announced_rank() > 0) {  // another process has been told the same
-    return 2;
-  }
-  say("{}: {}\nSee: {} --help\n", path, as_typed(message, *command, arguments), path);
-  return 2;
+  say_why(path, fmt::format("{}\nSee: {} --help", as_typed(message, *command, arguments), path));
+  return usage_status;
 }
 
-// Puts the commands that have been added since the last call into a group of the help.
-void name_group(CLI::App& app, const std::string& name) {
-  for (CLI::App* command :
-       app.get_subcommands([](const CLI::App* added) { return added->get_group() == "Subcommands"; })) {
-    command->group(name);
-  }
+// A command: how it is called, the part of the help that shows it, and what adds it to the program.
+struct Command {
+  const char* name;
+  const char* group;
+  void (*add)(CLI::App& app, const std::vector<std::string>& arguments);
+};
+
+template <void (*Add)(CLI::App&)>
+void add_by(CLI::App& app, const std::vector<std::string>& /*arguments*/) {
+  Add(app);
 }
 
+constexpr const char* makes_models = "Make a model";
+constexpr const char* uses_models = "Use a model";
+constexpr const char* looks = "Look at models, runs and images";
+constexpr const char* makes_data = "Make data";
+constexpr const char* is_about = "About models and this program";
+
+constexpr Command all_commands[] = {
+    {"train", makes_models, add_train},
+    {"pretrain", makes_models, add_pretrain},
+    {"launch", makes_models, add_by<add_launch>},
+    {"soup", makes_models, add_by<add_soup>},
+    {"quantize", makes_models, add_by<add_quantize>},
+    {"eval", uses_models, add_by<add_eval>},
+    {"predict", uses_models, add_by<add_predict>},
+    {"detect", uses_models, add_by<add_detect>},
+    {"caption", uses_models, add_by<add_caption>},
+    {"ask", uses_models, add_by<add_ask>},
+    {"fill-mask", uses_models, add_by<add_fill_mask>},
+    {"embed", uses_models, add_by<add_embed>},
+    {"knn", uses_models, add_by<add_knn>},
+    {"probe", uses_models, add_by<add_probe>},
+    {"zeroshot", uses_models, add_by<add_zeroshot>},
+    {"index", uses_models, add_by<add_index>},
+    {"search", uses_models, add_by<add_search>},
+    {"duplicates", uses_models, add_by<add_duplicates>},
+    {"forward", uses_models, add_by<add_forward>},
+    {"generate", uses_models, add_by<add_generate>},
+    {"translate", uses_models, add_by<add_translate>},
+    {"convert", uses_models, add_by<add_convert>},
+    {"encoder", uses_models, add_by<add_encoder>},
+    {"tokenizer", uses_models, add_by<add_tokenizer>},
+    {"bleu", uses_models, add_by<add_bleu>},
+    {"eval-captions", uses_models, add_by<add_eval_captions>},
+    {"gallery", looks, add_by<add_gallery>},
+    {"attention", looks, add_by<add_attention>},
+    {"patches", looks, add_by<add_patches>},
+    {"reconstruct", looks, add_by<add_reconstruct>},
+    {"positions", looks, add_by<add_positions>},
+    {"gradients", looks, add_by<add_gradients>},
+    {"project", looks, add_by<add_project>},
+    {"latent", looks, add_by<add_latent>},
+    {"report", looks, add_by<add_report>},
+    {"compare", looks, add_by<add_compare>},
+    {"augment", looks, add_by<add_augment>},
+    {"scenes", makes_data, add_by<add_scenes>},
+    {"shard", makes_data, add_by<add_shard>},
+    {"info", is_about, add_by<add_info>},
+    {"models", is_about, add_by<add_models>},
+    {"bench", is_about, add_by<add_bench>},
+    {"scale", is_about, add_by<add_scale>},
+    {"completion", is_about, add_by<add_completion>},
+};
+
+// Adds the command that the arguments begin with, or all of them where the arguments begin with something else, or with
+// what is about all of them: the flags of each take their time, several milliseconds of every start.
 void add_commands(CLI::App& app, const std::vector<std::string>& arguments) {
   app.set_version_flag("--version", "vitrail " VITRAIL_VERSION);
   app.require_subcommand(1);
   app.formatter(std::make_shared<HelpFormatter>());
   app.option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);  // as in argparse, the last one counts
-  add_train(app, arguments);
-  add_pretrain(app, arguments);
-  add_launch(app);
-  add_soup(app);
-  add_quantize(app);
-  name_group(app, "Make a model");
-  add_eval(app);
-  add_predict(app);
-  add_detect(app);
-  add_caption(app);
-  add_ask(app);
-  add_fill_mask(app);
-  add_embed(app);
-  add_knn(app);
-  add_probe(app);
-  add_zeroshot(app);
-  add_index(app);
-  add_search(app);
-  add_duplicates(app);
-  add_forward(app);
-  add_generate(app);
-  add_translate(app);
-  add_convert(app);
-  add_encoder(app);
-  add_tokenizer(app);
-  add_bleu(app);
-  add_eval_captions(app);
-  name_group(app, "Use a model");
-  add_gallery(app);
-  add_attention(app);
-  add_patches(app);
-  add_reconstruct(app);
-  add_positions(app);
-  add_gradients(app);
-  add_project(app);
-  add_latent(app);
-  add_report(app);
-  add_compare(app);
-  add_augment(app);
-  name_group(app, "Look at models, runs and images");
-  add_scenes(app);
-  add_shard(app);
-  name_group(app, "Make data");
-  add_info(app);
-  add_models(app);
-  add_bench(app);
-  add_scale(app);
-  add_completion(app);
-  name_group(app, "About models and this program");
+  const std::string_view first = arguments.empty() ? "" : std::string_view(arguments.front());
+  const bool is_one =
+      first != "completion" && std::ranges::find(all_commands, first, &Command::name) != std::end(all_commands);
+  for (const Command& command : all_commands) {
+    if (!is_one || first == command.name) {
+      command.add(app, arguments);
+      app.get_subcommand(command.name)->group(command.group);
+    }
+  }
   app.footer(
       "Examples:\n"
       "  # train on photos/train/cat/1.jpg, photos/validation/dog/7.png …\n"
@@ -408,11 +426,11 @@ int run_command(std::vector<std::string> arguments) {
   } catch (const CLI::ParseError& error) {
     return report_usage(app, error, arguments);
   } catch (const Error& error) {
-    say("vitrail: {}\n", error.what());
+    say_why("vitrail", error.what());
   } catch (const std::bad_alloc&) {
-    say("vitrail: out of memory: try a smaller --batch-size or a smaller image\n");
+    say_why("vitrail", "out of memory: try a smaller --batch-size or a smaller image");
   } catch (const std::exception& error) {
-    say("vitrail: {}\n", error.what());
+    say_why("vitrail", error.what());
   }
   return 1;
 }

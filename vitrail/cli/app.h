@@ -18,6 +18,8 @@ int run(std::vector<std::string> arguments);
 /// The exit code of several ranks that end together for a reason that all know (dist::AgreedError): another try would
 /// come to the same.
 constexpr int agreed_status = 3;
+/// The exit code of wrong usage.
+constexpr int usage_status = 2;
 
 // Each of these adds one command to `app`, with its flags, its help and its action.
 

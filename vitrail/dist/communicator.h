@@ -12,7 +12,10 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
+
+#include <fmt/core.h>
 
 #include "vitrail/tensor/error.h"
 
@@ -31,6 +34,14 @@ class AgreedError : public Error {
  public:
   using Error::Error;
 };
+
+/// Throws AgreedError unless `condition` holds, of what all ranks know alike.
+template <class... Args>
+void check_agreed(bool condition, fmt::format_string<Args...> format, Args&&... args) {
+  if (!condition) [[unlikely]] {
+    throw AgreedError(fmt::format(format, std::forward<Args>(args)...));
+  }
+}
 
 /// The ranks of a run, as one of them sees them.
 class Communicator {

@@ -2,6 +2,8 @@
 #include "vitrail/train/run/ranks.h"
 
 #include <cmath>
+#include <cstdio>
+#include <fstream>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -10,6 +12,7 @@
 #include "tests/support/errors.h"
 #include "tests/support/finite.h"
 #include "tests/train/tiny.h"
+#include "vitrail/io/file.h"
 #include "vitrail/train/captions/caption.h"
 #include "vitrail/train/detection/detect.h"
 #include "vitrail/train/pretrain/dino.h"
@@ -239,6 +242,40 @@ TEST_F(RanksTest, LeaveTheSameBrokenImagesOut) {
   }
   with.skip_broken = true;
   expect_same_bits(with);
+  for (const int ranks : {1, 2, 3}) {
+    fs::remove_all(run("broken"));
+    with.grad_shards = 6;
+    std::FILE* told = std::tmpfile();
+    Progress progress(told, false);
+    test::on_ranks(ranks, [&](test::ThreadRank& self) {
+      FitHooks hooks;
+      hooks.ranks = &self;
+      hooks.progress = self.rank() == 0 ? &progress : nullptr;
+      fit(with, hooks);
+    });
+    std::rewind(told);
+    std::string text(100000, '\0');
+    text.resize(std::fread(text.data(), 1, text.size(), told));
+    std::fclose(told);
+    EXPECT_THAT(text, HasSubstr("6 broken images left out so far")) << ranks;
+  }
+}
+
+// Several ranks do not stop inside an evaluation, so that what was learned is saved before it.
+TEST_F(RanksTest, MayBreakOffInAnEvaluation) {
+  ClassifyOptions with = options("whole");
+  fit_on(2, with);
+  with.experiment = "ended";
+  with.comm_timeout = 1;
+  const fs::path image = folder_ / "data" / "validation" / "class1" / "2.png";
+  const std::string bytes = io::read_text(image);
+  std::ofstream(image) << "no image";
+  EXPECT_THAT(error_of([&] { fit_on(2, with); }), HasSubstr("the checkpoint of step 2 is whole"));
+  io::write_atomically(image, bytes);
+  with.resume = run("ended").string();
+  fit_on(2, with);
+  EXPECT_EQ(weights("ended"), weights("whole"));
+  EXPECT_EQ(losses("ended"), losses("whole"));
 }
 
 TEST_F(RanksTest, GoOnWithAnyNumber) {

@@ -6,6 +6,7 @@
 
 #include <gmock/gmock.h>
 
+#include "tests/dist/thread_ranks.h"
 #include "tests/support/errors.h"
 #include "tests/train/tasks/own_losses.h"
 #include "tests/train/tiny.h"
@@ -24,6 +25,7 @@ namespace {
 
 namespace fs = std::filesystem;
 using test::error_of;
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
@@ -409,6 +411,31 @@ TEST(LanguageModelling, SaysWhatCannotBe) {
   EXPECT_THAT(error([](LanguageOptions& o) { o.tokenizer = "nowhere"; }), HasSubstr("nowhere"));
   EXPECT_THAT(error([](LanguageOptions& o) { o.model_kwargs = R"({"vocab_size": 3})"; }),
               HasSubstr("the tokenizer has 6 tokens, but the model knows 3"));
+}
+
+TEST(LanguageModelling, LearnsTheSameTextOnAllRanks) {
+  const test::TemporaryFolder folder;
+  const LanguageOptions options = tiny_language(folder.path());
+  const std::string text = io::read_text(options.data);
+  fs::create_directories(folder / "elsewhere");
+  const auto with_text_of_the_second = [&](const std::string& other) {
+    io::write_atomically(folder / "elsewhere/text.txt", other);
+    fs::remove_all(folder / "runs");
+    return error_of([&] {
+      test::on_ranks(2, [&](test::ThreadRank& self) {
+        LanguageOptions own = options;
+        own.comm_timeout = 20;
+        own.epochs = 1;
+        own.data = self.rank() == 0 ? options.data : (folder / "elsewhere/text.txt").string();
+        FitHooks hooks;
+        hooks.ranks = &self;
+        fit(own, hooks);
+      });
+    });
+  };
+  EXPECT_EQ(with_text_of_the_second(text), "no error");
+  EXPECT_THAT(with_text_of_the_second({text.rbegin(), text.rend()}),
+              AllOf(HasSubstr("rank 1 differs from rank 0: \"--data: contents "), HasSubstr("same program and data")));
 }
 
 }  // namespace

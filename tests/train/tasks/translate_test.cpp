@@ -268,9 +268,7 @@ TEST(SentencePairs, LaysTextsIntoRowsWithFillersBehindThem) {
 
 TEST(LearningToTranslate, SharesItsEvaluation) {
   const test::TemporaryFolder folder;
-  TranslationOptions options = tiny_translation(folder.path());
-  options.model_ema = false;
-  test::expect_shared_evaluations(options);
+  test::expect_shared_evaluations(tiny_translation(folder.path()));
 }
 
 }  // namespace

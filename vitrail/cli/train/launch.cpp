@@ -29,6 +29,8 @@
 #include "vitrail/io/toml.h"
 #include "vitrail/io/wording.h"
 #include "vitrail/train/run/interrupt.h"
+#include "vitrail/train/run/run_folder.h"
+#include "vitrail/train/run/run_log.h"
 #include "vitrail/train/run_options.h"
 
 namespace vitrail::cli {
@@ -78,10 +80,15 @@ std::vector<Host> read_hosts(const std::string& path) {
   return hosts;
 }
 
-// Runs a program to its end in a process group of its own, without input, and returns what wait() says. If the user
-// asks to stop, it is told so by SIGUSR1, which mpirun passes on to the ranks at once (SIGTERM only later, and not for
-// long), and may take a minute.
-int run_program(const std::vector<std::string>& words, bool quiet = false) {
+// How a program ended: what wait() says, and whether it was made to, as it had not stopped in time.
+struct Ended {
+  int status = 0;
+  bool by_force = false;
+};
+
+// Runs a program to its end in a process group of its own, without input. If the user asks to stop, it is told so by
+// SIGUSR1, which mpirun passes on to the ranks at once (SIGTERM only later, and not for long), and may take a minute.
+Ended run_program(const std::vector<std::string>& words, bool quiet = false) {
   const pid_t child = fork();
   check(child >= 0, "no process can be started: {}", std::strerror(errno));
   if (child == 0) {
@@ -105,21 +112,20 @@ int run_program(const std::vector<std::string>& words, bool quiet = false) {
     _exit(127);
   }
   using Clock = std::chrono::steady_clock;
-  int status = 0;
+  Ended ended;
   std::optional<Clock::time_point> told;
-  bool ended = false;
-  while (waitpid(child, &status, WNOHANG) == 0) {
+  while (waitpid(child, &ended.status, WNOHANG) == 0) {
     if (train::Interrupt::requested() && !told) {
       kill(child, SIGUSR1);
       told = Clock::now();
     }
-    if (told && !ended && Clock::now() - *told > time_to_save) {
+    if (told && !ended.by_force && Clock::now() - *told > time_to_save) {
       kill(child, SIGTERM);
-      ended = true;
+      ended.by_force = true;
     }
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
   }
-  return status;
+  return ended;
 }
 
 // The hosts that answer. Open MPI reaches them by ssh too.
@@ -127,7 +133,8 @@ std::vector<Host> that_answer(std::vector<Host> hosts) {
   std::erase_if(hosts, [](const Host& host) {
     const bool is_here = host.name == "localhost" || host.name == "127.0.0.1";
     const bool answers =
-        is_here || run_program({"ssh", "-o", "BatchMode=yes", "-o", "ConnectTimeout=5", host.name, "true"}, true) == 0;
+        is_here ||
+        run_program({"ssh", "-o", "BatchMode=yes", "-o", "ConnectTimeout=5", host.name, "true"}, true).status == 0;
     if (!answers) {
       say("vitrail launch: {} does not answer and is left out\n", host.name);
     }
@@ -148,17 +155,25 @@ std::int64_t step_of(const fs::path& run) {
   }
 }
 
+// What a config.toml says of an option, in whichever group it stands; null if nothing.
+nlohmann::json in_config(const fs::path& config, const std::string& option) {
+  const nlohmann::json file = io::read_toml(config);
+  for (const auto& [group, options] : file.items()) {
+    if (group == option) {
+      return options;
+    }
+    if (options.is_object() && options.contains(option)) {
+      return options[option];
+    }
+  }
+  return nullptr;
+}
+
 // The largest number of ranks up to `most` among which the shards of a run can be divided.
 std::int64_t ranks_for(const fs::path& run, std::int64_t most) {
   const fs::path config = run / "config.toml";
-  std::int64_t shards = 0;
-  if (fs::exists(config)) {
-    const auto file = io::read_toml(config);
-    for (const auto& [group, options] : file.items()) {
-      shards =
-          options.is_object() && options.contains("grad_shards") ? options["grad_shards"].get<std::int64_t>() : shards;
-    }
-  }
+  const nlohmann::json found = fs::exists(config) ? in_config(config, "grad_shards") : nullptr;
+  const std::int64_t shards = found.is_number_integer() ? found.get<std::int64_t>() : 0;
   while (shards > 0 && shards % most != 0) {
     --most;
   }
@@ -171,11 +186,13 @@ class Launch {
   int go();
 
  private:
+  fs::path name_run();
   std::vector<std::string> command(const std::vector<std::string>& arguments) const;
 
   const LaunchFlags& flags_;
   std::vector<std::string> arguments_;
   std::vector<Host> hosts_;
+  bool resumes_ = false;
   fs::path run_;
 };
 
@@ -184,20 +201,35 @@ Launch::Launch(const LaunchFlags& flags, std::vector<std::string> arguments)
   if (!flags.hosts.empty()) {
     hosts_ = read_hosts(flags.hosts);
   }
-  run_ = value_of(arguments_, "--resume");
-  if (run_.empty()) {
-    std::string name = value_of(arguments_, "--experiment");
-    if (name.empty()) {
-      name = fmt::format("{:%Y%m%d-%H%M%S}-launched", fmt::localtime(std::time(nullptr)));
-      arguments_.insert(arguments_.end(), {"--experiment", name});
-    }
-    const std::string output = value_of(arguments_, "--output");
-    run_ = fs::path(output.empty() ? train::RunOptions().output : output) / name;
-  }
+  const std::string resumed = value_of(arguments_, "--resume");
+  resumes_ = !resumed.empty();
+  run_ = resumes_ ? train::run_folder_of(resumed) : name_run();
   if (getuid() == 0) {
     setenv("OMPI_ALLOW_RUN_AS_ROOT", "1", 0);
     setenv("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1", 0);
   }
+}
+
+// The folder of a new run: as the flags say, or the file of --config. One without a name is given one.
+fs::path Launch::name_run() {
+  fs::path config = value_of(arguments_, "--config");
+  if (config.empty()) {
+    config = value_of(arguments_, "-c");
+  }
+  if (fs::is_directory(config)) {
+    config = train::run_folder_of(config) / "config.toml";
+  }
+  const auto said = [&](const std::string& option, const std::string& otherwise) {
+    const std::string given = value_of(arguments_, "--" + option);
+    const nlohmann::json found = given.empty() && fs::exists(config) ? in_config(config, option) : nullptr;
+    return !given.empty() ? given : found.is_string() ? found.get<std::string>() : otherwise;
+  };
+  std::string name = said("experiment", "");
+  if (name.empty()) {
+    name = fmt::format("{:%Y%m%d-%H%M%S}-launched", fmt::localtime(std::time(nullptr)));
+    arguments_.insert(arguments_.end(), {"--experiment", name});
+  }
+  return fs::path(said("output", train::RunOptions().output)) / name;
 }
 
 std::vector<std::string> Launch::command(const std::vector<std::string>& arguments) const {
@@ -227,20 +259,30 @@ std::vector<std::string> Launch::command(const std::vector<std::string>& argumen
 int Launch::go() {
   const train::Interrupt interrupt;
   std::vector<std::string> arguments = arguments_;
-  std::int64_t reached = step_of(run_);
+  const bool is_taken = !resumes_ && fs::exists(run_ / "config.toml");  // then the training refuses to write over it
+  if (resumes_) {
+    const train::RunLock unused(run_);  // throws where another process is training in it
+  }
+  const std::int64_t begun_at = step_of(run_);
+  std::int64_t reached = begun_at;
   for (std::int64_t restarts = 0;;) {
-    const int status = run_program(command(arguments));
+    const auto [status, by_force] = run_program(command(arguments));
+    const std::int64_t step = step_of(run_);
     if (train::Interrupt::requested()) {
+      if (by_force) {
+        say("vitrail launch: it has not stopped within {} s and was ended; {}\n", time_to_save.count(),
+            step < 0 ? "there is no checkpoint yet"
+                     : fmt::format("the checkpoint of step {} is whole: {}", step, run_.string()));
+      }
       return 128 + train::Interrupt::signal();
     }
     const int code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
     check(code != 127, "mpirun was not found: install an MPI (script/bootstrap --mpi)");
-    const std::int64_t step = step_of(run_);
     if (code == agreed_status) {
       return EXIT_FAILURE;  // it would come to the same end again
     }
-    if (code == 0 || step < 0) {
-      return code;  // it is done, or there is nothing to go on from
+    if (code == 0 || code == usage_status || is_taken || step < 0) {
+      return code;  // it is done, or was asked for what it does not do, or there is nothing to go on from
     }
     restarts = step > reached ? 1 : restarts + 1;
     reached = std::max(step, reached);
@@ -253,7 +295,9 @@ int Launch::go() {
     if (!hosts_.empty()) {
       hosts_ = that_answer(hosts_);
     }
-    arguments = {arguments_.front(), "--resume", run_.string()};
+    if (step > begun_at) {  // until then, config.toml may lack the flags that were given now
+      arguments = {arguments_.front(), "--resume", run_.string()};
+    }
   }
 }
 

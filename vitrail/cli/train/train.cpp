@@ -14,6 +14,7 @@
 #include "vitrail/cli/flags.h"
 #include "vitrail/cli/option_flags.h"
 #include "vitrail/cli/say.h"
+#include "vitrail/cli/say_why.h"
 #include "vitrail/data/dataset.h"
 #include "vitrail/data/scenes/source_fields.h"
 #include "vitrail/data/sets/sets.h"
@@ -222,14 +223,14 @@ bool learns_images_alone(const std::string& kind) {
 void run_training(const train::TaskOptions& options) {
   const std::unique_ptr<dist::Communicator> ranks = dist::started_ranks();
   const train::Interrupt interrupt;
-  const Log log = log_of_rank(ranks->rank(), options.all_ranks_log);
-  train::Progress progress(log ? log.get() : stdout);
-  progress.set_interval(options.log_interval);
-  train::FitHooks hooks;
-  hooks.should_stop = train::Interrupt::requested;
-  hooks.progress = log || ranks->rank() == 0 ? &progress : nullptr;
-  hooks.ranks = ranks.get();
   try {
+    const Log log = log_of_rank(ranks->rank(), options.all_ranks_log);
+    train::Progress progress(log ? log.get() : stdout);
+    progress.set_interval(options.log_interval);
+    train::FitHooks hooks;
+    hooks.should_stop = train::Interrupt::requested;
+    hooks.progress = log || ranks->rank() == 0 ? &progress : nullptr;
+    hooks.ranks = ranks.get();
     const train::FitResult result = train::fit(options, hooks);
     if (result.stopped) {
       // The exit status tells a shell, as in `vitrail train … && …`, that the run was stopped.
@@ -249,11 +250,13 @@ void run_training(const train::TaskOptions& options) {
       say("vitrail: {}\n", error.what());
     }
     throw CLI::RuntimeError(agreed_status);
-  } catch (const Error& error) {
+  } catch (const CLI::RuntimeError&) {
+    throw;  // a status that this function has chosen
+  } catch (const std::exception& error) {
     if (ranks->size() == 1) {
       throw;
     }
-    say("vitrail: rank {}: {}\n", ranks->rank(), error.what());
+    say_why("vitrail", error.what());
     ranks->abort();  // the others would wait for this one
   }
 }

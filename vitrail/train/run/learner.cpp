@@ -275,9 +275,10 @@ void check_finite_weights(const nn::Network& network, std::int64_t step) {
     for (const float value : values) {
       sum += value - value;
     }
-    check(sum == 0,  // and no NaN
-          "'{}' holds NaN or infinity after step {}: try a smaller --lr, more --warmup-epochs or --clip-grad 1",
-          parameter.name, step);
+    dist::check_agreed(
+        sum == 0,  // and no NaN
+        "'{}' holds NaN or infinity after step {}: try a smaller --lr, more --warmup-epochs or --clip-grad 1",
+        parameter.name, step);
   }
 }
 

@@ -86,7 +86,8 @@ class Learner {
   std::unique_ptr<Parts> parts_;
 };
 
-/// Throws Error, naming the parameter and what may help, if one of the network's is not finite after update `step`.
+/// Throws AgreedError, naming the parameter and what may help, if one of the network's is not finite after update
+/// `step`.
 void check_finite_weights(const nn::Network& network, std::int64_t step);
 
 }  // namespace vitrail::train

@@ -3,7 +3,13 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <functional>
 #include <set>
+#include <string_view>
+#include <utility>
+#include <variant>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -14,13 +20,20 @@
 #include "vitrail/io/wording.h"
 #include "vitrail/kernels/cpu.h"
 #include "vitrail/train/run/checkpoint.h"
+#include "vitrail/train/run/learner.h"
+#include "vitrail/train/run/run_folder.h"
 
 namespace vitrail::train {
 namespace {
 
-// The options that need not be the same on all ranks: where things lie, and what a machine has.
-const std::set<std::string_view> own_options = {"data_dir", "output",  "experiment",   "resume",
-                                                "workers",  "threads", "all_ranks_log"};
+namespace fs = std::filesystem;
+
+// The options that need not be the same on all ranks: where a run lies, and what a machine has.
+const std::set<std::string_view> own_options = {"output",  "experiment", "resume",
+                                                "workers", "threads",    "all_ranks_log"};
+// Tables and annotations; images are told apart by their names and classes (training_digest).
+const std::set<std::string_view> endings_of_tables = {".tsv", ".csv", ".json", ".jsonl", ".conll"};
+const std::set<std::string_view> archive_endings = {".tar", ".tgz", ".gz", ".zip"};
 
 std::vector<std::string> unpacked_texts(const std::string& bytes) { return dist::Unpacker(bytes).get_texts(); }
 std::string packed_texts(const std::vector<std::string>& texts) {
@@ -66,8 +79,76 @@ std::string idle_of_one_rank(const RunOptions& options) {
                                     fmt::join(idle, ", "), idle.size() == 1 ? "is" : "are");
 }
 
+// A number that tells the bytes of a file from others.
+std::uint64_t digest_of_file(const fs::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  std::vector<char> block(std::size_t{1} << 20);
+  std::uint64_t sum = 0;
+  for (std::uint64_t size = 0; file.read(block.data(), std::ssize(block)), file.gcount() > 0;) {
+    size += static_cast<std::uint64_t>(file.gcount());
+    sum = sum * 0x9e3779b97f4a7c15 +
+          std::hash<std::string_view>()({block.data(), static_cast<std::size_t>(file.gcount())}) + size;
+  }
+  return sum;
+}
+
+// What stands in a file, or in the tables of a folder and of the folders right inside it.
+std::string contents_of(const fs::path& path) {
+  std::error_code error;  // of what cannot be read, which the training then misses
+  if (archive_endings.contains(path.extension().native())) {
+    return "images";
+  }
+  if (fs::is_regular_file(path, error)) {
+    return fmt::format("contents {:016x}", digest_of_file(path));
+  }
+  std::uint64_t sum = 0;
+  auto entry = fs::recursive_directory_iterator(
+      path, fs::directory_options::follow_directory_symlink | fs::directory_options::skip_permission_denied, error);
+  for (; !error && entry != fs::recursive_directory_iterator(); entry.increment(error)) {
+    if (entry.depth() > 0) {
+      entry.disable_recursion_pending();
+    }
+    if (endings_of_tables.contains(entry->path().extension().native())) {
+      const std::string name = entry->path().lexically_relative(path).native();
+      sum += digest_of_file(entry->path()) ^ std::hash<std::string>()(name);  // whatever their order
+    }
+  }
+  return fmt::format("contents {:016x}", sum);
+}
+
 std::string value_or_nothing(const std::vector<std::string>& lines, std::size_t at) {
   return at < lines.size() ? lines[at] : "nothing";
+}
+
+// What a run's ranks must have in common: names and values.
+std::vector<std::pair<std::string, std::string>> facts_in_common(const TaskOptions& options, Task& task, DType dtype) {
+  std::vector<std::pair<std::string, std::string>> facts = {
+      {"version", VITRAIL_VERSION},
+      {"program", fmt::format("{:016x}", digest_of_file("/proc/self/exe"))},
+      {"dtype", std::string(name_of(dtype))}};
+  const std::unique_ptr<TaskOptions> copy = options.clone();
+  OptionList list;
+  copy->describe(list);
+  for (const Option& option : list.all()) {
+    if (own_options.contains(option.name)) {
+      continue;
+    }
+    const OptionValue value = option.get();
+    const std::string* path = option.is_path ? std::get_if<std::string>(&value) : nullptr;
+    std::error_code error;
+    const bool lies_here = path != nullptr && fs::exists(*path, error);  // maybe elsewhere than on another machine
+    if (lies_here || option.name != "data_dir") {
+      facts.emplace_back(option.flag(), lies_here ? contents_of(*path) : option_text(value));
+    }
+  }
+  facts.emplace_back("parameters", fmt::format("{}", task.network().parameters.count()));
+  facts.emplace_back("batches an epoch", fmt::format("{}", task.batches().batches_per_epoch()));
+  for (const auto& [name, value] : task.facts()) {
+    if (name != held_out_source_fact) {  // a path
+      facts.emplace_back(name, value);
+    }
+  }
+  return facts;
 }
 
 }  // namespace
@@ -98,23 +179,29 @@ void check_same(dist::Communicator& ranks, const std::vector<std::pair<std::stri
   }
 }
 
-std::vector<std::pair<std::string, std::string>> facts_in_common(const TaskOptions& options, Task& task, DType dtype) {
-  std::vector<std::pair<std::string, std::string>> facts = {{"version", VITRAIL_VERSION},
-                                                            {"dtype", std::string(name_of(dtype))}};
-  const std::unique_ptr<TaskOptions> copy = options.clone();
-  OptionList list;
-  copy->describe(list);
-  for (const Option& option : list.all()) {
-    if (!own_options.contains(option.name)) {
-      facts.emplace_back(option.flag(), option_text(option.get()));
+void check_same_start(dist::Communicator& ranks, const TaskOptions& options, Task& task, DType dtype) {
+  if (ranks.size() > 1) {
+    check_same(ranks, facts_in_common(options, task, dtype));
+  }
+}
+
+void check_weights(dist::Communicator& ranks, const nn::Network& network, std::int64_t step) {
+  check_same_weights(ranks, network, step);
+  check_finite_weights(network, step);
+}
+
+std::vector<std::string> of_all_ranks(dist::Communicator& ranks, std::vector<std::string> own,
+                                      const std::string& where) {
+  if (ranks.size() == 1) {
+    return own;
+  }
+  std::set<std::string> all;
+  for (const std::string& packed : dist::all_gather(ranks, packed_texts(own), where)) {
+    for (std::string& text : unpacked_texts(packed)) {
+      all.insert(std::move(text));
     }
   }
-  facts.emplace_back("parameters", fmt::format("{}", task.network().parameters.count()));
-  facts.emplace_back("batches an epoch", fmt::format("{}", task.batches().batches_per_epoch()));
-  for (const auto& [name, value] : task.facts()) {
-    facts.emplace_back(name, value);
-  }
-  return facts;
+  return {all.begin(), all.end()};
 }
 
 void check_same_weights(dist::Communicator& ranks, const nn::Network& network, std::int64_t step) {

@@ -15,9 +15,15 @@ namespace vitrail::train {
 /// Throws AgreedError on all ranks, naming the first difference and who has it, unless all have the same facts: names
 /// and values in the same order.
 void check_same(dist::Communicator& ranks, const std::vector<std::pair<std::string, std::string>>& facts);
-/// The facts about a run that its ranks must have in common: the program's version, the data, and all options but those
-/// that may differ from machine to machine (folders, threads).
-std::vector<std::pair<std::string, std::string>> facts_in_common(const TaskOptions& options, Task& task, DType dtype);
+/// The same of how a run begins: the program, the data, and all options but those that may differ from machine to
+/// machine (where the run lies, threads). What an option names by a path may lie elsewhere: the bytes of files, and of
+/// the tables and annotations in folders, are compared; of images, their names and classes (Task::facts()).
+void check_same_start(dist::Communicator& ranks, const TaskOptions& options, Task& task, DType dtype);
+/// check_same_weights(), and check_finite_weights(), which then finds the same on all ranks.
+void check_weights(dist::Communicator& ranks, const nn::Network& network, std::int64_t step);
+/// What the ranks have found, each on its own: all of it, sorted, on all ranks.
+std::vector<std::string> of_all_ranks(dist::Communicator& ranks, std::vector<std::string> own,
+                                      const std::string& where);
 
 /// Throws AgreedError on all ranks, naming the first tensor that differs and the ranks that have it otherwise than rank
 /// 0, unless their networks are equal to the bit.

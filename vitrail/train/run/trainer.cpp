@@ -136,9 +136,9 @@ Run::Run(const TaskOptions& options, const FitHooks& hooks)
   freeze(task_->network(), options.freeze);
   judge_.emplace(task_->figures(), options.eval_metric);
   counters_.batches_per_epoch = task_->batches().batches_per_epoch();
-  check(ranks_.size() == 1 || task_->alone_because().empty(), "{} ranks cannot train this together: {}", ranks_.size(),
-        task_->alone_because());
-  check_same(ranks_, facts_in_common(options, *task_, dtype_));
+  check_same_start(ranks_, options, *task_, dtype_);
+  dist::check_agreed(ranks_.size() == 1 || task_->alone_because().empty(), "{} ranks cannot train this together: {}",
+                     ranks_.size(), task_->alone_because());
   group_ = std::min(together->grad_accum_steps, counters_.batches_per_epoch);
   updates_per_epoch_ = updates_of_epoch(counters_.batches_per_epoch, group_);
   real_ = options;
@@ -318,10 +318,12 @@ bool Run::train_epoch() {
   epoch_seconds_ = seconds_since(begin);
   training_seconds_ += epoch_seconds_;
   waited_seconds_ += batches.seconds_waited() - waited_before;
-  if (const std::vector<std::string>& broken = batches.broken(); broken.size() > broken_told_) {
+  const std::vector<std::string> broken = of_all_ranks(ranks_, batches.broken(), "the end of an epoch");
+  if (broken.size() > broken_told_) {
     const std::string units = io::counted(std::ssize(broken), "broken " + task_->units());
-    check(counters_.step > 0 || stopped_, "nothing is left to learn from: {}, e.g. {}", units, broken[broken_told_]);
-    say(fmt::format("{} left out so far, e.g. {}", units, broken[broken_told_]));
+    const std::string& one = broken[broken_told_];
+    dist::check_agreed(counters_.step > 0 || stopped_, "nothing is left to learn from: {}, e.g. {}", units, one);
+    say(fmt::format("{} left out so far, e.g. {}", units, one));
     broken_told_ = broken.size();
   }
   return !stopped_;
@@ -361,7 +363,7 @@ bool Run::save_is_due(std::int64_t step) const {
 // Evaluates at the end of an epoch, keeps the best network, and saves. If the user asks to stop meanwhile, the run is
 // left at the end of the epoch's training, and the evaluation is repeated on resuming.
 void Run::close_epoch() {
-  check_finite_weights(task_->network(), counters_.step);
+  check_weights(ranks_, task_->network(), counters_.step);
   last_loss_ = leads() ? mean_loss(log_->history(), counters_.epoch + 1) : 0;
   const bool final = counters_.epoch + 1 == learner_->epochs();
   std::string text = fmt::format("epoch {}/{}{}", counters_.epoch + 1, learner_->epochs(),
@@ -370,6 +372,9 @@ void Run::close_epoch() {
     if (!judge_->evaluates()) {
       keep_if_best(judge_->metric(), last_loss_, learner_->has_average());
     } else if (final || (counters_.epoch + 1) % options_.val_interval == 0) {
+      if (ranks_.size() > 1 && saved_step_ < counters_.step) {
+        save();  // ranks do not stop inside an evaluation: where they are killed there, the epoch would be lost
+      }
       std::vector<EvaluationRecord> records;
       for (const bool average : learner_->has_average() ? std::vector{false, true} : std::vector{false}) {
         figures_ = evaluate(average);
@@ -438,10 +443,7 @@ Figures Run::evaluate(bool average) {
 
 // Saves the network if it is better than the one that is there; a user may have deleted that.
 void Run::keep_if_best(const FigureKind& metric, double value, bool average) {
-  if (!leads()) {
-    return;
-  }
-  if (has_best() && !task_->keeps_latest() && !is_better(metric, value, counters_.best_metric)) {
+  if (!leads() || (has_best() && !task_->keeps_latest() && !is_better(metric, value, counters_.best_metric))) {
     return;
   }
   counters_.best_epoch = counters_.epoch + 1;
@@ -454,8 +456,7 @@ void Run::keep_if_best(const FigureKind& metric, double value, bool average) {
 }
 
 void Run::save() {
-  check_finite_weights(task_->network(), counters_.step);
-  check_same_weights(ranks_, task_->network(), counters_.step);
+  check_weights(ranks_, task_->network(), counters_.step);
   const io::NamedTensors state = learner_->state();
   if (leads()) {
     counters_.metrics_bytes = log_->commit(static_cast<double>(updates_per_epoch_));
@@ -468,18 +469,16 @@ void Run::save() {
 }
 
 FitResult Run::result() const {
-  FitResult result;
-  result.folder = folder_;
-  result.steps = counters_.step;
-  result.epochs = counters_.epoch;
-  result.stopped = stopped_;
-  result.last_loss = last_loss_;
-  result.figures = figures_;
-  result.best_metric = counters_.best_metric;
-  result.best_epoch = counters_.best_epoch;
-  result.seconds = seconds_since(began_);
-  result.wait_share = training_seconds_ > 0 ? waited_seconds_ / training_seconds_ : 0;
-  return result;
+  return {.folder = folder_,
+          .steps = counters_.step,
+          .epochs = counters_.epoch,
+          .stopped = stopped_,
+          .last_loss = last_loss_,
+          .figures = figures_,
+          .best_metric = counters_.best_metric,
+          .best_epoch = counters_.best_epoch,
+          .seconds = seconds_since(began_),
+          .wait_share = training_seconds_ > 0 ? waited_seconds_ / training_seconds_ : 0};
 }
 
 }  // namespace

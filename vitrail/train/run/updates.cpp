@@ -130,17 +130,19 @@ struct Updates::Parts {
 Updates::Updates(Task& task, Learner& learner, dist::Communicator& ranks, const RunOptions& options)
     : parts_(new Parts{task, learner, ranks, options.grad_checkpointing, batches_of_update(options, ranks.size())}) {
   const std::int64_t batches = task.batches().batches_per_epoch();
-  check(batches >= ranks.size(), "there are {}, but an epoch has {}: take fewer, or a smaller --batch-size",
-        io::counted(ranks.size(), "ranks"), io::counted(batches, "batches"));
-  check(parts_->group % ranks.size() == 0, "--grad-shards {} cannot be divided among {} ranks: take a multiple of {}",
-        parts_->group, ranks.size(), ranks.size());
+  dist::check_agreed(batches >= ranks.size(),
+                     "there are {}, but an epoch has {}: take fewer, or a smaller --batch-size",
+                     io::counted(ranks.size(), "ranks"), io::counted(batches, "batches"));
+  dist::check_agreed(parts_->group % ranks.size() == 0,
+                     "--grad-shards {} cannot be divided among {} ranks: take a multiple of {}", parts_->group,
+                     ranks.size(), ranks.size());
   parts_->group = std::min(parts_->group, batches);
   if (ranks.size() > 1 || options.grad_shards > 0) {
     parts_->sums.emplace(task, ranks, options);
   }
   if (options.sync_bn) {
-    check(!running_statistics(task.network().parameters).empty(),
-          "--sync-bn has no effect: the network has no batch norms");
+    dist::check_agreed(!running_statistics(task.network().parameters).empty(),
+                       "--sync-bn has no effect: the network has no batch norms");
     if (ranks.size() > 1) {
       parts_->batch_sum = [p = parts_.get(), tag = parts_->sums->free_tag()](std::span<double> numbers) {
         dist::add_up(p->ranks, p->together, numbers, tag, "a batch norm");
@@ -191,12 +193,10 @@ std::optional<Drawn> Updates::Parts::draw(std::int64_t number) {
 }
 
 void Updates::Parts::check_loss(double loss, const Counters& counters, double lr) const {
-  if (!std::isfinite(loss)) {
-    throw dist::AgreedError(
-        fmt::format("the loss is {} in step {} (epoch {}, learning rate {:.3g}): try a smaller --lr, more "
-                    "--warmup-epochs or --clip-grad 1",
-                    std::isnan(loss) ? "NaN" : "infinite", counters.step + 1, counters.epoch + 1, lr));
-  }
+  dist::check_agreed(std::isfinite(loss),
+                     "the loss is {} in step {} (epoch {}, learning rate {:.3g}): try a smaller --lr, more "
+                     "--warmup-epochs or --clip-grad 1",
+                     std::isnan(loss) ? "NaN" : "infinite", counters.step + 1, counters.epoch + 1, lr);
 }
 
 // The loss is the mean over the units of all batches: each is weighted by its share of the units. As the sizes of the

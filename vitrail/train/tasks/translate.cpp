@@ -279,6 +279,7 @@ std::vector<FigureKind> TranslationTask::figures() const {
 
 // BLEU of greedy translations, and the loss a token without smoothing.
 Figures TranslationTask::evaluate(const Work& work) {
+  keep_padding_zero();  // of the average too: save() sees to it on the first rank alone
   const std::int64_t batch_tokens = options_.validation_batch_size.value_or(options_.batch_size);
   work.begin("evaluating", evaluated_->count() + std::ssize(validation_.source));
   const models::Translator& body = models::translator_of(model_);
@@ -299,7 +300,7 @@ Figures TranslationTask::evaluate(const Work& work) {
 }
 
 void TranslationTask::save(const fs::path& folder) const {
-  keep_padding_zero();  // in the average of the weights too
+  keep_padding_zero();
   io::replace_folder(folder, [&](const fs::path& temporary) {
     models::write_text_model(model_, temporary);
     pieces_->source.save(temporary);
