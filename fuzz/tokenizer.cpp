@@ -1,5 +1,5 @@
 // Any bytes as a tokenizer.json: an Error, or a tokenizer that encodes and decodes texts, and is read again from what
-// it saves with the same ids. Bytes that begin as a protocol buffer are read as a model of sentencepiece.
+// it saves with the same ids. Bytes that begin as a protocol buffer are read as a model of sentencepiece, Llama's.
 #include "vitrail/text/tokenizer.h"
 
 #include <algorithm>
@@ -10,6 +10,7 @@
 #include "memory_limit.h"
 #include "require.h"
 #include "vitrail/tensor/error.h"
+#include "vitrail/text/older_layouts.h"
 #include "vitrail/text/sentencepiece_file.h"
 #include "vitrail/text/tokenizer_json.h"
 
@@ -44,6 +45,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   try {
     if (!input.starts_with('{')) {
       text::check_sentencepiece(input, "input");
+      use(text::Tokenizer(
+          text::make_engine(text::make_pipeline(text::llama_document(input, "nowhere/input"), "input"))));
       return 0;
     }
     const text::Tokenizer tokenizer(text::make_engine(text::read_pipeline(std::string(input), "input")));

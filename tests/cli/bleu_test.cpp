@@ -43,6 +43,9 @@ TEST(BleuCommand, SaysWhatDoesNotFit) {
   for (const auto& [flags, message] : {std::pair(" -sv 1", "--smooth-value is for --smooth-method floor and add-k"),
                                        {" -tok 14a", "14a"},
                                        {" -m ter", "ter"},
+                                       {" -l german", "--language-pair is the codes of two languages such as de-en"},
+                                       {" -l german -tok intl", "--language-pair is the codes of two languages"},
+                                       {" -l en-ja", "choose one by --tokenize"},
                                        {" -sl -m bleu chrf", "--sentence-level takes one metric"}}) {
     const Outcome outcome = vitrail(ref + flags, "one\n");
     EXPECT_EQ(outcome.status, 2) << flags;

@@ -241,6 +241,46 @@ TEST_F(Ranks, GiveUpOneThatNoLongerMoves) {
   EXPECT_EQ(weights("still"), weights("moving"));
 }
 
+// Two hosts that tools/netlab joins by a slow link.
+class RanksOfTwoHosts : public Ranks {
+ protected:
+  void SetUp() override {
+    Ranks::SetUp();
+    const std::string said = path("hosts");
+    if (!IsSkipped() && (std::system((in_lab("--delay 1") + mpirun + " hostname >" + said + " 2>&1").c_str()) != 0 ||
+                         io::read_text(said).find("node2") == std::string::npos)) {
+      GTEST_SKIP() << "tools/netlab cannot join hosts here: it needs root, iproute2, /dev/net/tun, a compiler and Open "
+                      "MPI 4";
+    }
+  }
+  static std::string in_lab(const std::string& flags) {
+    return as_anybody + "timeout -k 1 100 " + VITRAIL_SOURCE_DIR + "/tools/netlab " + flags;
+  }
+  static constexpr const char* mpirun = " mpirun -n 2 --oversubscribe --bind-to none";
+};
+
+TEST_F(RanksOfTwoHosts, GiveTheWeightsOfOneProcess) {
+  ASSERT_EQ(vitrail(images() + named("near")).status, 0);
+  const Outcome far = vitrail(images() + named("far"), "", in_lab("--delay 2 --loss 1") + mpirun);
+  ASSERT_EQ(far.status, 0) << far.err;
+  EXPECT_THAT(far.out, HasSubstr("2 ranks of 1 thread"));
+  EXPECT_EQ(weights("far"), weights("near"));
+}
+
+// mpirun itself would wait for the other host for ever: only `launch` ends it.
+TEST_F(RanksOfTwoHosts, SayWhoIsMissingIfTheLinkIsCut) {
+  const std::string script = path("cut.sh");  // half a second after the first checkpoint
+  io::write_atomically(script, "(while ! [ -e " + path("runs/cut/last") +
+                                   " ]; do sleep 0.1; done; sleep 0.5; ip -n $NETLAB-2 link set eth0 down) &\n"
+                                   "exec \"$@\"\n");
+  const Outcome outcome =
+      vitrail("launch -n 2 --max-restarts 0 -- " + images() + " --epochs 900 --comm-timeout 2" + named("cut"), "",
+              in_lab("--delay 1") + " sh " + script);
+  EXPECT_NE(outcome.status, 0);
+  EXPECT_THAT(outcome.err, AllOf(HasSubstr("for the rank 1 (last heard of "), HasSubstr("given up after 0 restarts")));
+  EXPECT_EQ(vitrail("predict " + path("runs/cut/last") + " " + path("data")).status, 0);
+}
+
 TEST_F(Ranks, AreLaunchedForTheRunThatIsMeant) {
   // Another run has the name: it is left as it is.
   ASSERT_EQ(vitrail(images() + named("taken")).status, 0);

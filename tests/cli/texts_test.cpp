@@ -1,4 +1,5 @@
 // Commands on models of texts, as a person types them.
+#include <filesystem>
 #include <fstream>
 
 #include <gmock/gmock.h>
@@ -6,6 +7,7 @@
 
 #include "tests/support/golden.h"
 #include "tests/support/program.h"
+#include "vitrail/io/json.h"
 #include "vitrail/io/safetensors.h"
 
 namespace vitrail {
@@ -15,6 +17,7 @@ using nlohmann::json;
 using test::Outcome;
 using test::vitrail;
 using ::testing::HasSubstr;
+using ::testing::Not;
 using ::testing::StartsWith;
 
 std::string model(const std::string& name) { return test::golden_path("models/" + name).string(); }
@@ -58,6 +61,28 @@ TEST(PredictTexts, NamesClassesAndLabels) {
     EXPECT_THAT(vitrail(classes + "x " + flag).err, HasSubstr("it takes no --num-classes, --img-size or other flags"));
   }
   EXPECT_THAT(vitrail("predict " + model("text/bert_bare") + " x").err, HasSubstr("(BertModel) has no classes"));
+}
+
+// A model whose config.json says "regression" predicts numbers, of which none is likelier than another.
+TEST(PredictTexts, GivesTheNumbersOfARegression) {
+  const test::TemporaryFolder temporary;
+  const std::string folder = (temporary / "numbers").string();
+  std::filesystem::copy(model("predictions/classes"), folder);
+  json config = io::read_json(folder + "/config.json");
+  config["problem_type"] = "regression";
+  std::ofstream(folder + "/config.json") << config;
+  const std::string command = "predict " + folder + " 'two dogs' --threads 1 --format ";
+  const json top = json::parse(vitrail(command + "json").out)[0]["top"];
+  ASSERT_EQ(top.size(), 3U);
+  EXPECT_EQ(top[0]["index"], 0);
+  EXPECT_FALSE(top[0].contains("probability"));
+  EXPECT_THAT(vitrail(command + "csv").out, StartsWith("text,rank,label,index,value\n"));
+  EXPECT_THAT(vitrail(command + "text").out, Not(HasSubstr("%")));
+  EXPECT_THAT(vitrail(command + "text --topk 1").err, HasSubstr("predicts numbers: it takes no --topk"));
+  const std::string moods = (temporary / "moods.tsv").string();
+  std::ofstream(moods) << "O\ttwo dogs\n";
+  EXPECT_THAT(vitrail("eval " + folder + " " + moods + " --threads 1").err,
+              HasSubstr("predicts numbers ('problem_type' is 'regression'), not the classes of"));
 }
 
 TEST(EmbedTexts, GivesVectorsSimilaritiesAndNeighbours) {

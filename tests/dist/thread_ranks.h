@@ -40,7 +40,7 @@ class ThreadRank final : public dist::Communicator {
     bytes_sent += bytes.size();
     return std::make_unique<Sent>();
   }
-  std::unique_ptr<dist::Message> receive(std::span<std::byte> bytes, int from, int tag) override {
+  std::unique_ptr<dist::Message> begin_receive(std::span<std::byte> bytes, int from, int tag) override {
     return std::make_unique<Received>(mailbox_, std::tuple{from, rank_, tag}, bytes);
   }
   [[noreturn]] void abort() override { throw Error("aborted"); }

@@ -326,6 +326,13 @@ TEST_P(Sampling, SaysWhatCannotBe) {
   config_.max_new_tokens = 4;
   config_.bad_words_ids = {{2, 50}};
   EXPECT_EQ(error(), "bad_words_ids names the token 50, but the vocabulary has the ids 0 … 49");
+  config_.bad_words_ids = {};
+  config_.max_new_tokens = 3;
+  const Ids ids = continued()[0].ids;
+  config_.eos_token_id = {70};  // which never comes, as is usual of models with fewer tokens than their tokenizer
+  config_.pad_token_id = 50;
+  config_.suppress_tokens = {99};
+  EXPECT_EQ(continued()[0].ids, ids);
   prompt_.clear();
   EXPECT_EQ(error(), "there is nothing to continue: the prompt has no token");
 }

@@ -157,7 +157,7 @@ TEST_F(FieldsOf, AnObjectCanBeAChoice) {
   EXPECT_EQ(error_of([&] {
               all.choice("pool", "avg", {"token", "avg", "max"});
             }),
-            "config.json: 'pool' must be 'token', 'avg' or 'max', but is 'tokn'");
+            "config.json: 'pool' must be 'token', 'avg' or 'max', but is 'tokn' (did you mean 'token'?)");
 }
 
 TEST_F(FieldsOf, AnObjectKnowWhichNobodyAskedFor) {

@@ -46,14 +46,14 @@ class Training {
   }
 
   // Makes step number `step`: gradients halved, as if two batches had been added up.
-  void advance(Optimizer& optimizer, int step) const {
+  void advance(Optimizer& optimizer, int step, double lr = 0.01) const {
     store.zero_grad();
     for (const nn::Parameter& parameter : store.all()) {
       if (parameter.name != "late" || step >= 4) {
         set_gradient(parameter.value, file.get("gradients." + parameter.name).select(0, step));
       }
     }
-    optimizer.step(0.01 * (1 + 0.1 * step), 0.5);
+    optimizer.step(lr * (1 + 0.1 * step), 0.5);
   }
 
   std::vector<std::vector<float>> values() const {
@@ -74,9 +74,9 @@ OptimizerOptions options_of(const std::string& name) {
   if (name == "adamw") {
     options.eps = 1e-6;
     options.betas = std::array{0.8, 0.95};
-  } else if (name == "sgd") {
+  } else if (name == "sgd" || name == "larc") {
     options.momentum = 0.8;
-  } else if (name == "plain") {
+  } else if (name == "plain" || name == "lars_plain") {
     options.momentum = 0;
   } else if (name == "nadamw") {
     options.betas = std::array{0.85, 0.95};
@@ -91,13 +91,18 @@ OptimizerOptions options_of(const std::string& name) {
   return options;
 }
 
+// RATES of tools/golden/optim.py.
+double rate_of(const std::string& name) {
+  return name.find("lars") != std::string::npos ? 10 : name.find("larc") != std::string::npos ? 0.002 : 0.01;
+}
+
 class Optimizers : public testing::TestWithParam<const char*> {};
 
 TEST_P(Optimizers, AgreeWithPyTorchOverTwentySteps) {
   Training training;
   Optimizer optimizer(training.store, options_of(GetParam()), Training::groups());
   for (int step = 0; step < steps; ++step) {
-    training.advance(optimizer, step);
+    training.advance(optimizer, step, rate_of(GetParam()));
     if (step == 0 || step == steps - 1) {
       for (const nn::Parameter& parameter : training.store.all()) {
         const std::string name = std::string(GetParam()) + "." + std::to_string(step) + "." + parameter.name;
@@ -131,7 +136,8 @@ TEST_P(Optimizers, GoOnToTheSameBitsFromTheirState) {
 
 INSTANTIATE_TEST_SUITE_P(All, Optimizers,
                          testing::Values("adamw", "adam", "sgd", "momentum", "plain", "nadamw", "lion", "lion_betas",
-                                         "lamb", "lamb_unclipped", "lambc"),
+                                         "lamb", "lamb_unclipped", "lambc", "lars", "lars_plain", "larc", "nlars",
+                                         "nlarc"),
                          [](const auto& info) { return std::string(info.param); });
 
 TEST(Optimizer, TellsThatParametersHaveChanged) {
@@ -219,7 +225,8 @@ TEST(Optimizer, NamesWhatIsWrongWithAState) {
 
 TEST(Optimizer, IsKnownByWhatItKeeps) {
   using Names = std::vector<std::string>;
-  EXPECT_EQ(optim::optimizers_that_keep("momentum_buffer"), (Names{"sgd", "momentum"}));
+  EXPECT_EQ(optim::optimizers_that_keep("momentum_buffer"),
+            (Names{"lars", "larc", "nlars", "nlarc", "sgd", "momentum"}));
   EXPECT_EQ(optim::optimizers_that_keep("exp_avg_sq"), (Names{"adamw", "adam", "nadamw", "lamb", "lambc"}));
   EXPECT_EQ(optim::optimizers_that_keep("exp_avg").size(), 6U) << "Lion too";
   EXPECT_TRUE(optim::moment_names({.opt = "sgd", .momentum = 0}).empty());

@@ -50,6 +50,19 @@ std::string merges_of(const json& model) {
   return text;
 }
 
+// The lines of a vocab.txt.
+std::string lines_of(const json& vocab, const char* end = "\n") {
+  std::vector<std::string> tokens(vocab.size());
+  for (const auto& [token, id] : vocab.items()) {
+    tokens[id.get<std::size_t>()] = token;
+  }
+  std::string lines;
+  for (const std::string& token : tokens) {
+    lines += token + end;
+  }
+  return lines;
+}
+
 // The golden rows of a kind, which another layout of the same must give too.
 void expect_golden(const Tokenizer& tokenizer, const std::string& kind) {
   const json golden = golden_json(kind);
@@ -88,20 +101,12 @@ TEST_F(Files, OfRoberta) {
   expect_golden(load(), "roberta");
   vocab["<s>"] = "0";
   write("vocab.json", vocab.dump());
-  EXPECT_EQ(complaint(), "…/vocab.json: the id of the token '<s>' must be a whole number");
+  EXPECT_EQ(complaint(), "…/vocab.json: the id of the token '<s>' must be a whole number from 0 to 4194303");
 }
 
 TEST_F(Files, OfBert) {
   const json vocab = golden_json("bert_cased")["tokenizer"]["model"]["vocab"];
-  std::vector<std::string> tokens(vocab.size());
-  for (const auto& [token, id] : vocab.items()) {
-    tokens[id.get<std::size_t>()] = token;
-  }
-  std::string lines;
-  for (const std::string& token : tokens) {
-    lines += token + "\r\n";
-  }
-  write("vocab.txt", lines);
+  write("vocab.txt", lines_of(vocab, "\r\n"));
   write("tokenizer_config.json", R"({"do_lower_case": false})");
   const Tokenizer tokenizer = load();
   const Encoding encoding = tokenizer.encode_pair("ab", "ab");
@@ -119,6 +124,104 @@ TEST_F(Files, OfBert) {
   EXPECT_EQ(complaint(), "…/vocab.txt: the token '[SEP]' is missing");
   write("vocab.txt", "[UNK]\n\xff\n");
   EXPECT_EQ(complaint(), "…/vocab.txt is not UTF-8: byte 6 is 0xff");
+}
+
+// Tokens that were added to a vocabulary in the files of transformers' older classes, and Llama's tokenizer.model
+// (tools/golden/older_layouts.py).
+TEST_F(Files, TokensThatWereAddedToOlderLayouts) {
+  const json layouts = golden_json("older_layouts");
+  for (const auto& [layout, golden] : layouts.items()) {
+    for (const auto& [name, beside] : golden["cases"].items()) {
+      const test::TemporaryFolder folder;
+      const auto put = [&](const std::string& file, const std::string& content) {
+        std::ofstream(folder / file, std::ios::binary) << content;
+      };
+      if (layout == "gpt2") {
+        json model = golden_json("gpt2")["tokenizer"]["model"];
+        model["vocab"]["<|endoftext|>"] = model["vocab"].size();
+        put("vocab.json", model["vocab"].dump());
+        put("merges.txt", merges_of(model));
+      } else if (layout == "bert") {
+        put("vocab.txt", lines_of(golden_json("bert_uncased")["tokenizer"]["model"]["vocab"]));
+      } else {
+        put("tokenizer.model", io::decode_base64(golden["own"]["tokenizer.model"].get<std::string>()));
+      }
+      for (const auto& [file, content] : beside["files"].items()) {
+        put(file, content.get<std::string>());
+      }
+      const Tokenizer tokenizer = load_tokenizer(folder.path());
+      const test::TemporaryFolder copy;
+      tokenizer.save(copy.path());
+      const Tokenizer saved = load_tokenizer(copy.path());
+      for (const json& row : beside["rows"]) {
+        const auto text = row[0].get<std::string>();
+        const auto ids = row[1].get<std::vector<std::int64_t>>();
+        EXPECT_EQ(tokenizer.encode(text).ids, ids) << layout << " " << name << ": " << text;
+        EXPECT_EQ(saved.encode(text).ids, ids) << layout << " " << name << ", saved: " << text;
+        for (const bool skips : {true, false}) {
+          EXPECT_EQ(tokenizer.decode(ids, skips), row[2][skips ? 0 : 1]) << layout << " " << name << ": " << text;
+        }
+      }
+    }
+  }
+}
+
+TEST_F(Files, OfLlama) {
+  const json golden = golden_json("older_layouts")["llama"];
+  write("tokenizer.model", io::decode_base64(golden["own"]["tokenizer.model"].get<std::string>()));
+  write("config.json", R"({"model_type": "llama"})");
+  const Tokenizer plain = load();
+  EXPECT_EQ(plain.kind(), "SentencePiece") << "as a Llama that was trained here has it";
+  write("tokenizer_config.json", R"({"tokenizer_class": "LlamaTokenizerFast"})");
+  const Tokenizer tokenizer = load();
+  EXPECT_EQ(tokenizer.kind(), "BPE");
+  for (const char* text : {"Hello world", "naïve 12 tests", "日本"}) {
+    std::vector<std::int64_t> ids = plain.encode(text).ids;
+    EXPECT_EQ(tokenizer.encode(text, false).ids, ids) << text;
+    ids.insert(ids.begin(), 1);
+    EXPECT_EQ(tokenizer.encode(text).ids, ids) << text;
+    ids.insert(ids.end(), ids.begin(), ids.end());
+    EXPECT_EQ(tokenizer.encode_pair(text, text).ids, ids) << text;
+  }
+  EXPECT_TRUE(tokenizer.encode("a").special.front());
+  write("tokenizer_config.json", R"({"tokenizer_class": "LlamaTokenizer", "bos_token": "<begin>"})");
+  EXPECT_EQ(load().encode("a").tokens.front(), "<begin>") << "a token that is named is added";
+  write("tokenizer_config.json", R"({"tokenizer_class": "T5Tokenizer"})");
+  EXPECT_EQ(load().kind(), "SentencePiece");
+}
+
+TEST_F(Files, SayWhatIsWrongBesideOlderLayouts) {
+  write("vocab.json", R"({"a": 0, "b": 1, "ab": 2})");
+  write("merges.txt", "#version: 0.2\na b\nab b\n");
+  EXPECT_EQ(complaint(), "…/merges.txt: line 3: 'ab b' needs the token 'abb', which is not in vocab.json");
+  write("merges.txt", "#version: 0.2\nab\n");
+  EXPECT_EQ(complaint(), "…/merges.txt: line 2: 'ab' is not two tokens with a space between");
+  write("merges.txt", "#version: 0.2\na b\n");
+  EXPECT_EQ(load().vocab_size(), 3);
+  write("added_tokens.json", R"({"<new>": 3, "b": 1})");
+  EXPECT_EQ(load().encode("ab<new>b").ids, (std::vector<std::int64_t>{0, 1, 3, 1})) << "b is found before it is joined";
+  write("added_tokens.json", R"({"<new>": 7})");
+  EXPECT_EQ(complaint(), "…/: the token '<new>' was added with the id 7, but the vocabulary beside it gives it 3");
+  write("added_tokens.json", R"({"<new>": "3"})");
+  EXPECT_EQ(complaint(), "…/added_tokens.json: the id of the token '<new>' must be a whole number from 0 to 4194303");
+  write("added_tokens.json", R"(["<new>"])");
+  EXPECT_EQ(complaint(), "…/added_tokens.json: it must be an object");
+  write("tokenizer_config.json", R"({"added_tokens_decoder": {"3x": {"content": "<new>"}}})");
+  EXPECT_EQ(
+      complaint(),
+      "…/tokenizer_config.json: 'added_tokens_decoder': '3x' must be an id with an object that describes its token");
+  write("tokenizer_config.json", R"({"added_tokens_decoder": {"3": {}}})");
+  EXPECT_EQ(complaint(),
+            "…/tokenizer_config.json: 'added_tokens_decoder': '3' must be a token, with at least one character");
+  write("tokenizer_config.json",
+        R"({"added_tokens_decoder": {"3": {"content": "<new>"}, "03": {"content": "<newer>"}}})");
+  EXPECT_EQ(complaint(), "…/tokenizer_config.json: 'added_tokens_decoder': two tokens have the id 3");
+  write("tokenizer_config.json", R"({"pad_token": 5})");
+  EXPECT_EQ(complaint(), "…/tokenizer_config.json: 'pad_token' must be a token, with at least one character");
+  write("tokenizer_config.json", R"({"added_tokens_decoder": {"3": {"content": "<new>"}}})");
+  EXPECT_EQ(load().id_of("<new>"), 3);
+  write("vocab.json", R"({"a": 0, "b": 1, "ab": 9223372036854775807})");
+  EXPECT_THAT(complaint(), HasSubstr("the vocabulary beside it gives it 4194304"));
 }
 
 TEST_F(Files, OfSentencepiece) {

@@ -139,6 +139,9 @@ def main():
         "ref0.txt -i hyp.txt -sl -m chrf -b",
         "ref0.txt ref1.txt -i hyp.txt -sh -m bleu chrf",
         "ref0.txt -i hyp.txt --short -f text -s floor",
+        "ref0.txt -i hyp.txt -l de-zh -w 4 --force",
+        "ref0.txt -i hyp.txt --language-pair de-en -w 4",
+        "ref0.txt -i hyp.txt -l de-zh -tok intl -w 4",
     ):
         run = subprocess.run([sys.executable, "-m", "sacrebleu", *arguments.split()], cwd=OUT, capture_output=True, text=True)
         assert run.returncode == 0, run.stderr

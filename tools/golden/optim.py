@@ -28,6 +28,8 @@ PARAMETERS = {
     "late": ((1,), 0.05, 1.0),
 }
 STEPS = 20
+# LARS trusts a thousandth of the weights' norm; LARC's ratio counts for some parameters, and is cut off for others.
+RATES = {"lars": 10.0, "lars_plain": 10.0, "nlars": 10.0, "larc": 0.002, "nlarc": 0.002}
 
 
 def normal(*shape):
@@ -52,6 +54,11 @@ def optimizers():
         "lamb": {},
         "lamb_unclipped": {"max_grad_norm": None, "eps": 1e-5},
         "lambc": {"betas": (0.8, 0.95)},
+        "lars": {},
+        "lars_plain": {"momentum": 0.0},
+        "larc": {"momentum": 0.8},
+        "nlars": {},
+        "nlarc": {},
     }.items():
         leaves = {name: torch.nn.Parameter(value.clone()) for name, value in start.items()}
         groups = [{"params": [leaves[name]], "weight_decay": decay, "lr_scale": scale}
@@ -59,7 +66,7 @@ def optimizers():
         optimizer = create_optimizer_v2(groups, "momentum" if opt == "plain" else opt.split("_")[0], lr=1.0, **settings)
         for step in range(STEPS):
             for group in optimizer.param_groups:
-                group["lr"] = 0.01 * (1 + 0.1 * step) * group["lr_scale"]
+                group["lr"] = RATES.get(opt, 0.01) * (1 + 0.1 * step) * group["lr_scale"]
             for name, leaf in leaves.items():
                 leaf.grad = None if name == "late" and step < 4 else 0.5 * gradients[step][name]
             optimizer.step()

@@ -12,7 +12,7 @@ class App;
 namespace vitrail::cli {
 
 /// Runs one command; `arguments` are those after the program's name, and without any the help is printed. Returns the
-/// exit code: 0 for success, 1 for an Error (a sentence on stderr), 2 for wrong usage.
+/// exit code: 0 for success, 1 for an Error (a sentence on stderr), or one of those below.
 int run(std::vector<std::string> arguments);
 
 /// The exit code of several ranks that end together for a reason that all know (dist::AgreedError): another try would

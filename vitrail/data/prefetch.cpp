@@ -14,6 +14,7 @@
 #include <set>
 #include <thread>
 
+#include "vitrail/tensor/clock.h"
 #include "vitrail/tensor/error.h"
 #include "vitrail/tensor/random.h"
 
@@ -331,7 +332,7 @@ std::shared_ptr<Batches::State::Pending> Batches::State::take_ready() {
     } else {
       has_batch.wait(lock, [&] { return first->ready; });
     }
-    seconds_waited += std::chrono::duration<double>(Clock::now() - start).count();
+    seconds_waited += seconds_since(start);
   }
   queue.pop_front();
   if (!workers.empty()) {

@@ -10,6 +10,7 @@
 #include <fmt/ranges.h>
 
 #include "vitrail/dist/mpi.h"
+#include "vitrail/tensor/clock.h"
 
 namespace vitrail::dist {
 namespace {
@@ -21,11 +22,28 @@ class Alone final : public Communicator {
   int rank() const override { return 0; }
   int size() const override { return 1; }
   std::unique_ptr<Message> send(std::span<const std::byte>, int to, int) override { no_other(to); }
-  std::unique_ptr<Message> receive(std::span<std::byte>, int from, int) override { no_other(from); }
+  std::unique_ptr<Message> begin_receive(std::span<std::byte>, int from, int) override { no_other(from); }
   [[noreturn]] void abort() override { std::exit(EXIT_FAILURE); }
 
  private:
   [[noreturn]] static void no_other(int rank) { fail("there is no rank {}: this process is alone", rank); }
+};
+
+// A message whose arrival is noted.
+class Noted final : public Message {
+ public:
+  Noted(std::unique_ptr<Message> message, Clock::time_point& came) : message_(std::move(message)), came_(came) {}
+  bool done() override {
+    const bool done = message_->done();
+    if (done) {
+      came_ = Clock::now();
+    }
+    return done;
+  }
+
+ private:
+  std::unique_ptr<Message> message_;
+  Clock::time_point& came_;
 };
 
 // The largest number among these environment variables; 0 if none is set.
@@ -52,6 +70,16 @@ std::span<const std::byte> bytes_of(const std::string& text) {
 
 }  // namespace
 
+std::unique_ptr<Message> Communicator::receive(std::span<std::byte> bytes, int from, int tag) {
+  return std::make_unique<Noted>(begin_receive(bytes, from, tag), heard_[from]);
+}
+
+std::optional<double> Communicator::seconds_without(int rank) const {
+  const auto found = heard_.find(rank);
+  return found == heard_.end() || found->second == Clock::time_point() ? std::nullopt
+                                                                       : std::optional(seconds_since(found->second));
+}
+
 std::unique_ptr<Communicator> alone() { return std::make_unique<Alone>(); }
 
 int announced_rank() { return largest_of({"OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK"}); }
@@ -76,10 +104,26 @@ bool take_done(std::vector<Awaited>& messages) {
   return messages.empty();
 }
 
+namespace {
+
+// The ranks of messages that are not done, with their last signs of life: "rank 1 (last heard of 120 s ago)".
+std::string missing_ranks(const Communicator& ranks, const std::vector<Awaited>& messages) {
+  std::set<int> missing;
+  for (const Awaited& one : messages) {
+    missing.insert(one.rank);
+  }
+  std::vector<std::string> words;
+  for (const int rank : missing) {
+    const std::optional<double> silent = ranks.seconds_without(rank);
+    words.push_back(
+        fmt::format("{} ({})", rank, silent ? fmt::format("last heard of {:.0f} s ago", *silent) : "never heard of"));
+  }
+  return fmt::format("{} {}", words.size() == 1 ? "rank" : "ranks", fmt::join(words, ", "));
+}
+
+}  // namespace
+
 void wait(Communicator& ranks, std::vector<Awaited>& messages, const std::string& where) {
-  const auto seconds_since = [](Clock::time_point begin) {
-    return std::chrono::duration<double>(Clock::now() - begin).count();
-  };
   const Clock::time_point begin = Clock::now();
   std::optional<Clock::time_point> stopping;
   while (!take_done(messages)) {
@@ -89,13 +133,8 @@ void wait(Communicator& ranks, std::vector<Awaited>& messages, const std::string
     }
     const bool given_up = stopping && seconds_since(*stopping) > std::max(30.0, 3 * ranks.longest_wait);
     if (waited > ranks.timeout || given_up) {
-      std::set<int> missing;
-      for (const Awaited& one : messages) {
-        missing.insert(one.rank);
-      }
-      fail("rank {} has waited {:.0f} s at {} for the {} {}{}", ranks.rank(), waited, where,
-           missing.size() == 1 ? "rank" : "ranks", fmt::join(missing, ", "),
-           given_up ? ", and has been asked to stop" : "");
+      fail("rank {} has waited {:.0f} s at {} for the {}{}", ranks.rank(), waited, where,
+           missing_ranks(ranks, messages), given_up ? ", and has been asked to stop" : "");
     }
     // The ranks of one machine may share its cores.
     waited < 1e-3 ? std::this_thread::yield() : std::this_thread::sleep_for(std::chrono::microseconds(50));

@@ -9,7 +9,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
@@ -53,7 +55,7 @@ class Communicator {
   /// Begins to send `bytes` to the rank `to`. Messages with one tag arrive in the order in which they were sent.
   virtual std::unique_ptr<Message> send(std::span<const std::byte> bytes, int to, int tag) = 0;
   /// Begins to receive a message of exactly that many bytes.
-  virtual std::unique_ptr<Message> receive(std::span<std::byte> bytes, int from, int tag) = 0;
+  std::unique_ptr<Message> receive(std::span<std::byte> bytes, int from, int tag);
   /// Ends this rank with the exit status 1, and so all of them: the launcher ends the others.
   [[noreturn]] virtual void abort() = 0;
 
@@ -63,6 +65,14 @@ class Communicator {
   /// or three times the longest wait so far.
   std::function<bool()> stopping = {};
   double longest_wait = 0;  ///< that has ended well, in seconds
+  /// How long ago a message of another rank was taken here, its last sign of life; nothing if none has been yet.
+  std::optional<double> seconds_without(int rank) const;
+
+ protected:
+  virtual std::unique_ptr<Message> begin_receive(std::span<std::byte> bytes, int from, int tag) = 0;
+
+ private:
+  std::map<int, std::chrono::steady_clock::time_point> heard_;  // when the last message of each rank came
 };
 
 /// This process by itself.
@@ -86,7 +96,7 @@ struct Awaited {
 /// Takes the messages that are done out of the list; whether none is left.
 bool take_done(std::vector<Awaited>& messages);
 /// Waits until all messages are done. After Communicator::timeout seconds throws an Error that names the ranks which
-/// have not come to `where` ("step 40").
+/// have not come to `where` ("step 40"), and when they were last heard of.
 void wait(Communicator& ranks, std::vector<Awaited>& messages, const std::string& where);
 
 /// What each rank gives, for all to have, by rank. `where` says in an error what was waited for.

@@ -8,6 +8,7 @@
 #include <sys/resource.h>
 
 #include "vitrail/dist/tree_sum.h"
+#include "vitrail/tensor/clock.h"
 #include "vitrail/tensor/median.h"
 #include "vitrail/tensor/tensor.h"
 
@@ -18,8 +19,6 @@ using Clock = std::chrono::steady_clock;
 
 constexpr std::size_t large = 32 << 20;
 const char* const where = "the measurement of the links";
-
-double seconds_since(Clock::time_point begin) { return std::chrono::duration<double>(Clock::now() - begin).count(); }
 
 double processor_seconds() {
   rusage usage{};

@@ -52,7 +52,7 @@ class Mpi final : public Communicator {
     MPI_Isend(bytes.data(), length(bytes.size()), MPI_BYTE, to, tag, MPI_COMM_WORLD, &message->request);
     return message;
   }
-  std::unique_ptr<Message> receive(std::span<std::byte> bytes, int from, int tag) override {
+  std::unique_ptr<Message> begin_receive(std::span<std::byte> bytes, int from, int tag) override {
     auto message = std::make_unique<MpiMessage>();
     MPI_Irecv(bytes.data(), length(bytes.size()), MPI_BYTE, from, tag, MPI_COMM_WORLD, &message->request);
     return message;

@@ -12,6 +12,7 @@
 #include "vitrail/generate/search.h"
 #include "vitrail/kernels/gemm.h"
 #include "vitrail/kernels/parallel.h"
+#include "vitrail/tensor/clock.h"
 
 namespace vitrail::generate {
 namespace {
@@ -19,9 +20,8 @@ namespace {
 using Ids = std::vector<std::int64_t>;
 using Clock = std::chrono::steady_clock;
 
-double seconds_since(Clock::time_point begin) { return std::chrono::duration<double>(Clock::now() - begin).count(); }
-
-// Throws Error if the config names a token that the model does not know.
+// Throws Error if the config asks for a token that the model does not know. One that ends a text, or is never
+// to come, does no harm if it cannot come at all.
 void check_tokens(const GenerationConfig& config, std::int64_t vocabulary) {
   const auto known = [&](const char* field, const Ids& ids) {
     for (const std::int64_t id : ids) {
@@ -30,12 +30,8 @@ void check_tokens(const GenerationConfig& config, std::int64_t vocabulary) {
     }
   };
   const auto one = [](const std::optional<std::int64_t>& id) { return id ? Ids{*id} : Ids(); };
-  known("eos_token_id", config.eos_token_id);
-  known("pad_token_id", one(config.pad_token_id));
   known("forced_bos_token_id", one(config.forced_bos_token_id));
   known("forced_eos_token_id", config.forced_eos_token_id);
-  known("suppress_tokens", config.suppress_tokens);
-  known("begin_suppress_tokens", config.begin_suppress_tokens);
   for (const Ids& word : config.bad_words_ids) {
     known("bad_words_ids", word);
   }

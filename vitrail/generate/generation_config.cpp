@@ -60,8 +60,8 @@ EarlyStopping read_early_stopping(io::Fields& f) {
 void check_left_out(io::Fields& f) {
   const std::array<std::pair<const char*, Json>, 15> none = {{{"num_beam_groups", 1},
                                                               {"diversity_penalty", 0.0},
-                                                              {"penalty_alpha", nullptr},
-                                                              {"guidance_scale", nullptr},
+                                                              {"penalty_alpha", 0.0},
+                                                              {"guidance_scale", 1.0},
                                                               {"encoder_repetition_penalty", 1.0},
                                                               {"encoder_no_repeat_ngram_size", 0},
                                                               {"sequence_bias", nullptr},
@@ -134,9 +134,13 @@ EarlyStopping early_stopping_named(std::string_view name) {
   return name == "true" ? EarlyStopping::at_once : name == "never" ? EarlyStopping::never : EarlyStopping::heuristic;
 }
 
-GenerationConfig read_generation_config(const fs::path& folder, std::vector<std::string>* said) {
+fs::path generation_config_file(const fs::path& folder) {
   const fs::path own = folder / "generation_config.json";
-  const fs::path path = fs::exists(own) ? own : folder / "config.json";
+  return fs::exists(own) ? own : folder / "config.json";
+}
+
+GenerationConfig read_generation_config(const fs::path& folder, std::vector<std::string>* said) {
+  const fs::path path = generation_config_file(folder);
   GenerationConfig c;
   const Json json = io::read_json(path);
   io::Fields f(json, path.string());

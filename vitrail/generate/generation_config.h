@@ -54,7 +54,7 @@ struct GenerationConfig {
   std::vector<std::int64_t> eos_token_id = {};  ///< each of them ends a sequence
   /// With which the translations of an encoder–decoder begin; unset: bos_token_id.
   std::optional<std::int64_t> decoder_start_token_id;
-  std::optional<std::int64_t> pad_token_id;  ///< fills sequences that have ended; unset: the first eos_token_id
+  std::optional<std::int64_t> pad_token_id;  ///< fills up shorter texts of a batch; unset: the first eos_token_id
 
   /// The most tokens that are added to a prompt of this many.
   std::int64_t most_new_tokens(std::int64_t prompt) const {
@@ -70,9 +70,13 @@ void validate(const GenerationConfig& config);
 /// that has no limit.
 void give_length(GenerationConfig& config, std::int64_t positions);
 
-/// Reads generation_config.json of a model's folder, or, if there is none, config.json, which has such fields in older
-/// folders. `said` gets the fields that differ from the defaults and so change what is generated, as "temperature 0.6".
-/// Throws Error for values that are none, and for fields that ask for what generate() does not do.
+/// generation_config.json of a model's folder or, if there is none, config.json, which has such fields in older
+/// folders.
+std::filesystem::path generation_config_file(const std::filesystem::path& folder);
+
+/// Reads generation_config_file() of a model's folder. `said` gets the fields that differ from the defaults and so
+/// change what is generated, as "temperature 0.6". Throws Error for values that are none, and for fields that ask for
+/// what generate() does not do.
 GenerationConfig read_generation_config(const std::filesystem::path& folder, std::vector<std::string>* said = nullptr);
 
 }  // namespace vitrail::generate

@@ -23,8 +23,8 @@ Ids with_prompt(const SearchTask& task, const Ids& added) {
   return ids;
 }
 
-// Greedy search, or sampling: each sequence takes its own way. Those that have ended are read on with fillers, so that
-// all have one length.
+// Greedy search, or sampling: each sequence takes its own way. Those that have ended are read on with a filler, which
+// nobody sees, so that all have one length.
 class EachSearch final : public Search {
  public:
   explicit EachSearch(const SearchTask& task)
@@ -34,9 +34,8 @@ class EachSearch final : public Search {
         next_(sequences_.size()) {}
 
   void advance(std::span<float> scores, std::int64_t vocabulary) override {
+    constexpr std::int64_t filler = 0;
     const GenerationConfig& config = task_.config;
-    const std::int64_t filler =
-        config.pad_token_id.value_or(config.eos_token_id.empty() ? 0 : config.eos_token_id.front());
     const auto count = std::ssize(sequences_);
     const bool first = std::ssize(scores) == vocabulary;
     std::vector<float> copy;  // of a row that several sequences begin with

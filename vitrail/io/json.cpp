@@ -246,7 +246,8 @@ std::string Fields::choice(std::string_view key, const std::string& fallback, co
   if (kind(key) == Kind::absent) {
     return value;  // the caller's default need not be one of the allowed values
   }
-  fail("{}: '{}' must be {}, but is '{}'", source_, key, quoted_list(allowed), value);
+  fail("{}: '{}' must be {}, but is '{}'{}", source_, key, quoted_list(allowed), value,
+       allowed.size() > 1 ? did_you_mean(value, allowed) : "");
 }
 
 Fields Fields::object(std::string_view key) { return {raw(key), fmt::format("{}, '{}'", source_, key)}; }

@@ -26,6 +26,25 @@ Tensor gradient_of(const nn::Parameter& parameter) {
 
 float norm_of(const float* x, std::int64_t n) { return static_cast<float>(std::sqrt(kernels::sum_of_squares(x, n))); }
 
+bool is_lamb(std::string_view opt) { return opt == "lamb" || opt == "lambc"; }
+
+bool is_lars(std::string_view opt) { return opt.ends_with("lars") || opt.ends_with("larc"); }
+
+// What LARS (You et al. 2017, "Large batch training of convolutional networks", equation 6) multiplies the gradient and
+// the decay of n parameters by, as timm's Lars: a thousandth of the ratio of their norms, or 1 without weight decay;
+// with `clips`, no more than makes the step that of SGD.
+double lars_ratio(const kernels::Sgd& sgd, const float* p, const float* gradient, std::int64_t n, double eps,
+                  bool clips) {
+  constexpr double trust = 0.001;
+  if (sgd.weight_decay == 0) {
+    return 1;
+  }
+  const double p_norm = std::sqrt(kernels::sum_of_squares(p, n));
+  const double g_norm = sgd.gradient_scale * std::sqrt(kernels::sum_of_squares(gradient, n));
+  const double ratio = p_norm > 0 && g_norm > 0 ? trust * p_norm / (g_norm + p_norm * sgd.weight_decay + eps) : 1;
+  return clips ? std::min(ratio / sgd.lr, 1.0) : ratio;
+}
+
 // Clips the gradient g of each unit of the weights w (a row of the first dimension; a vector is one unit) so that |g|
 // <= limit · max(|w|, 1e-3), as timm's adaptive_clip_grad.
 void clip_adaptively(const Tensor& weight, const Tensor& gradient, double limit, double gradient_scale) {
@@ -118,12 +137,14 @@ bool scale_norm_biases(std::vector<ParameterGroup>& groups, const nn::ParameterS
 }
 
 std::vector<std::string_view> optimizer_names() {
-  return {"adamw", "adam", "nadamw", "lion", "lamb", "lambc", "sgd", "momentum"};
+  return {"adamw", "adam", "nadamw", "lion", "lamb", "lambc", "lars", "larc", "nlars", "nlarc", "sgd", "momentum"};
 }
+
+bool has_trust_ratio(std::string_view opt) { return is_lamb(opt) || is_lars(opt); }
 
 std::vector<std::string_view> moment_names(const OptimizerOptions& options) {
   using Names = std::vector<std::string_view>;
-  if (options.opt == "sgd" || options.opt == "momentum") {
+  if (options.opt == "sgd" || options.opt == "momentum" || is_lars(options.opt)) {
     return options.momentum == 0 ? Names{} : Names{"momentum_buffer"};
   }
   return options.opt == "lion" ? Names{"exp_avg"} : Names{"exp_avg", "exp_avg_sq"};
@@ -146,7 +167,7 @@ Optimizer::Optimizer(nn::ParameterStore& store, const OptimizerOptions& options,
   const std::vector<std::string_view> names = optimizer_names();
   check(std::ranges::find(names, options.opt) != names.end(), "unknown optimizer '{}': expected one of {}", options.opt,
         fmt::join(names, ", "));
-  check(!sharding_ || (options.opt != "lamb" && options.opt != "lambc"),
+  check(!sharding_ || !has_trust_ratio(options.opt),
         "{} needs whole parameters for its trust ratio: it cannot be sharded", options.opt);
   moment_names_ = moment_names(options);
   std::set<std::string, std::less<>> seen;
@@ -182,9 +203,7 @@ void Optimizer::set_weight_decay(double weight_decay) {
   }
 }
 
-bool Optimizer::needs_all_gradients() const {
-  return (options_.opt == "lamb" || options_.opt == "lambc") && options_.max_grad_norm > 0;
-}
+bool Optimizer::needs_all_gradients() const { return is_lamb(options_.opt) && options_.max_grad_norm > 0; }
 
 void Optimizer::step(double lr, double gradient_scale) {
   if (needs_all_gradients()) {
@@ -215,7 +234,7 @@ void Optimizer::update(Entry& entry, double lr, double gradient_scale) {
   const nn::Parameter& parameter = store_->all()[entry.index];
   const Tensor gradient = gradient_of(parameter);
   const std::string& opt = options_.opt;
-  const bool lamb = opt == "lamb" || opt == "lambc";
+  const bool lamb = is_lamb(opt);
   std::int64_t& step = *entry.step.data<std::int64_t>();
   if (gradient.defined() || lamb) {  // timm's LAMB counts steps for all parameters together
     ++step;
@@ -232,8 +251,14 @@ void Optimizer::update(Entry& entry, double lr, double gradient_scale) {
   const auto moment = [&](std::size_t i) {
     return i < entry.moments.size() ? entry.moments[i].data<float>() : nullptr;
   };
-  if (opt == "sgd" || opt == "momentum") {
-    const kernels::Sgd sgd{lr, options_.momentum, entry.weight_decay, opt == "sgd", gradient_scale};
+  if (opt == "sgd" || opt == "momentum" || is_lars(opt)) {
+    const bool nesterov = opt == "sgd" || opt.starts_with("nlar");
+    kernels::Sgd sgd{lr, options_.momentum, entry.weight_decay, nesterov, gradient_scale};
+    if (is_lars(opt)) {
+      const double ratio = lars_ratio(sgd, p, g, n, options_.eps.value_or(1e-8), opt.ends_with("larc"));
+      sgd.weight_decay *= ratio;
+      sgd.gradient_scale *= ratio;
+    }
     kernels::sgd_step(sgd, p, g, moment(0), n);
   } else if (opt == "lion") {
     const auto [beta1, beta2] = options_.betas.value_or(std::array{0.9, 0.99});

@@ -61,7 +61,8 @@ bool scale_norm_biases(std::vector<ParameterGroup>& groups, const nn::ParameterS
 
 struct OptimizerOptions {
   /// timm's `--opt`: "adamw"; "adam" (weight decay is added to the gradient); "nadamw" (with Nesterov momentum);
-  /// "lion"; "lamb" and "lambc" (trust ratio at most 1); "sgd" (Nesterov momentum); "momentum" (classical momentum).
+  /// "lion"; "lamb" and "lambc" (trust ratio at most 1); "sgd" (Nesterov momentum); "momentum" (classical momentum);
+  /// "lars" and "larc" (with classical momentum; step at most the learning rate), "nlars" and "nlarc" (Nesterov).
   std::string opt = "sgd";
   std::optional<double> eps = std::nullopt;                   ///< `--opt-eps`; default 1e-8, LAMB's 1e-6
   std::optional<std::array<double, 2>> betas = std::nullopt;  ///< `--opt-betas`; default 0.9 0.999, Lion's 0.9 0.99
@@ -71,8 +72,10 @@ struct OptimizerOptions {
 
 /// The values that OptimizerOptions::opt may have.
 std::vector<std::string_view> optimizer_names();
+/// Whether an optimizer has a trust ratio, for which it needs the norms of whole parameters: LAMB's and LARS's names.
+bool has_trust_ratio(std::string_view opt);
 /// What an optimizer keeps of each parameter (Optimizer::state()): "exp_avg" and "exp_avg_sq" for Adam and LAMB,
-/// "exp_avg" for Lion, "momentum_buffer" for SGD with momentum.
+/// "exp_avg" for Lion, "momentum_buffer" for SGD and LARS with momentum.
 std::vector<std::string_view> moment_names(const OptimizerOptions& options);
 /// The optimizers that keep `moment`, one of these names, of each parameter.
 std::vector<std::string> optimizers_that_keep(std::string_view moment);
@@ -89,12 +92,13 @@ struct Sharding {
   std::function<Tensor(const nn::Parameter&, const Tensor& part)> whole;
 };
 
-/// An optimizer with the algorithms of torch.optim and timm.optim, each fused into one pass over memory (LAMB: two).
+/// An optimizer with the algorithms of torch.optim and timm.optim, each fused into one pass over memory (LAMB and LARS:
+/// two).
 /// The formulas are in vitrail/kernels/optimizer.h. The store must outlive the optimizer.
 class Optimizer {
  public:
   /// Throws Error for an unknown algorithm, for a group's parameter that is not in the store, is named twice or is
-  /// not f32, and for LAMB with `sharding`, since its trust ratio needs whole parameters.
+  /// not f32, and for LAMB and LARS with `sharding`, since their trust ratio needs whole parameters.
   Optimizer(nn::ParameterStore& store, const OptimizerOptions& options, const std::vector<ParameterGroup>& groups,
             std::optional<Sharding> sharding = {});
 
@@ -114,8 +118,8 @@ class Optimizer {
   void step_leaf(autograd::Slot& leaf, double lr, double gradient_scale = 1);
 
   /// All that is needed to resume training bit for bit: tensors "NAME.exp_avg" (Adam, Lion, LAMB), "NAME.exp_avg_sq"
-  /// (Adam, LAMB), "NAME.momentum_buffer" (SGD) and "NAME.step" i64. They share memory with the optimizer, unless it is
-  /// sharded: then all ranks must ask together, and Sharding::whole says what each gets.
+  /// (Adam, LAMB), "NAME.momentum_buffer" (SGD, LARS) and "NAME.step" i64. They share memory with the optimizer, unless
+  /// it is sharded: then all ranks must ask together, and Sharding::whole says what each gets.
   io::NamedTensors state() const;
   /// Copies such a state, of whole parameters, into the optimizer. Throws Error naming what is missing, unknown or of
   /// another shape or dtype.

@@ -47,18 +47,18 @@ json bert_document(json vocab, bool lowercase, bool split_ideographs, std::optio
   return document;
 }
 
-json bert_template(const json& vocab) {
+json bert_template(const json& vocab, const std::string& cls, const std::string& sep) {
   const auto text = [](const char* name, int type) { return json{{"Sequence", {{"id", name}, {"type_id", type}}}}; };
-  const auto token = [](const char* name, int type) {
+  const auto token = [](const std::string& name, int type) {
     return json{{"SpecialToken", {{"id", name}, {"type_id", type}}}};
   };
   json special = json::object();
-  for (const char* name : {"[CLS]", "[SEP]"}) {
+  for (const std::string& name : {cls, sep}) {
     special[name] = {{"id", name}, {"ids", json::array({vocab.at(name)})}, {"tokens", json::array({name})}};
   }
   return {{"type", "TemplateProcessing"},
-          {"single", json::array({token("[CLS]", 0), text("A", 0), token("[SEP]", 0)})},
-          {"pair", json::array({token("[CLS]", 0), text("A", 0), token("[SEP]", 0), text("B", 1), token("[SEP]", 1)})},
+          {"single", json::array({token(cls, 0), text("A", 0), token(sep, 0)})},
+          {"pair", json::array({token(cls, 0), text("A", 0), token(sep, 0), text("B", 1), token(sep, 1)})},
           {"special_tokens", special}};
 }
 

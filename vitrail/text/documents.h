@@ -22,8 +22,9 @@ nlohmann::json byte_level(bool add_prefix_space, bool trim_offsets, bool use_reg
 /// A WordPiece tokenizer as BERT has it, without what is put around a text.
 nlohmann::json bert_document(nlohmann::json vocab, bool lowercase, bool split_ideographs,
                              std::optional<bool> strip_accents);
-/// What BERT puts around a text or two: [CLS] … [SEP] … [SEP]. The vocabulary must have both.
-nlohmann::json bert_template(const nlohmann::json& vocab);
+/// What BERT puts around a text or two: [CLS] … [SEP] … [SEP], by their names in the vocabulary, which must have both.
+nlohmann::json bert_template(const nlohmann::json& vocab, const std::string& cls = "[CLS]",
+                             const std::string& sep = "[SEP]");
 
 /// CLIP's tokenizer, as transformers' CLIPTokenizer builds it: NFC, lower case, bytes joined to pieces that end with
 /// `</w>` at the end of a word, and `<|startoftext|>` … `<|endoftext|>` around a text. The vocabulary must have both.

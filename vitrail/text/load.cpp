@@ -1,19 +1,19 @@
-// Which of the layouts a folder has, and the older ones as the tokenizer.json that means the same.
+// Which of the layouts a folder has, and tokenizers that are made of a corpus.
 #include <algorithm>
 #include <map>
 #include <optional>
 #include <set>
-#include <sstream>
 #include <string>
 #include <utility>
 
 #include <nlohmann/json.hpp>
 
 #include "vitrail/io/file.h"
-#include "vitrail/io/json.h"
 #include "vitrail/tensor/error.h"
 #include "vitrail/text/documents.h"
+#include "vitrail/text/older_layouts.h"
 #include "vitrail/text/sentencepiece.h"
+#include "vitrail/text/sentencepiece_file.h"
 #include "vitrail/text/strings/byte_alphabet.h"
 #include "vitrail/text/strings/unicode.h"
 #include "vitrail/text/tokenizer.h"
@@ -25,110 +25,6 @@ namespace {
 
 namespace fs = std::filesystem;
 using nlohmann::json;
-
-std::int64_t id_in(const json& vocab, const std::string& token, const fs::path& file) {
-  const json& id = vocab.at(token);
-  check(id.is_number_integer(), "{}: the id of the token '{}' must be a whole number", file.string(), token);
-  return id.get<std::int64_t>();
-}
-
-// The switches of tokenizer_config.json that matter here; the file may be missing, and has much else.
-class Switches {
- public:
-  explicit Switches(const fs::path& folder) {
-    const fs::path file = folder / "tokenizer_config.json";
-    if (fs::exists(file)) {
-      json_ = io::read_json(file);
-      source_ = file.string();
-    }
-  }
-  bool get(const std::string& key, bool fallback) const {
-    return io::Fields(json_, source_).optional<bool>(key).value_or(fallback);
-  }
-  std::string tokenizer_class() const {
-    return io::Fields(json_, source_).optional<std::string>("tokenizer_class").value_or("");
-  }
-  std::optional<bool> optional(const std::string& key) const { return io::Fields(json_, source_).optional<bool>(key); }
-
- private:
-  json json_ = json::object();
-  std::string source_;
-};
-
-std::vector<std::string> lines_in(const fs::path& file) {
-  std::istringstream text(io::read_text(file));
-  std::vector<std::string> lines;
-  for (std::string line; std::getline(text, line);) {
-    if (line.ends_with('\r')) {
-      line.pop_back();
-    }
-    lines.push_back(std::move(line));
-  }
-  check_utf8(text.view(), file.string());
-  return lines;
-}
-
-// GPT-2's vocab.json and merges.txt, or RoBERTa's, which has other special tokens, or CLIP's (GPT2Converter,
-// RobertaConverter and CLIPConverter of transformers' convert_slow_tokenizer.py).
-json read_byte_level_bpe(const fs::path& folder) {
-  const json vocab = io::read_json(folder / "vocab.json");
-  const Switches switches(folder);
-  json document = empty_document({{"type", "BPE"}, {"vocab", vocab}, {"merges", json::array()}});
-  for (const std::string& line : lines_in(folder / "merges.txt")) {
-    if (!line.empty() && !line.starts_with("#version")) {
-      document["model"]["merges"].push_back(line);
-    }
-  }
-  if (vocab.is_object() && vocab.contains("<|startoftext|>") && vocab.contains("<|endoftext|>")) {
-    return clip_document(vocab, document["model"]["merges"]);
-  }
-  const bool prefix = switches.get("add_prefix_space", false);
-  document["pre_tokenizer"] = byte_level(prefix, true);
-  document["decoder"] = byte_level(true, true);
-  const auto has = [&](const std::string& token) { return vocab.is_object() && vocab.contains(token); };
-  const auto id_of = [&](const std::string& token) { return id_in(vocab, token, folder / "vocab.json"); };
-  if (has("<s>") && has("</s>") && has("<mask>")) {
-    for (const char* token : {"<s>", "<pad>", "</s>", "<unk>"}) {
-      if (has(token)) {
-        document["added_tokens"].push_back(added_token(token, id_of(token)));
-      }
-    }
-    document["added_tokens"].push_back(added_token("<mask>", id_of("<mask>"), true));
-    document["post_processor"] = {{"type", "RobertaProcessing"},
-                                  {"sep", {"</s>", id_of("</s>")}},
-                                  {"cls", {"<s>", id_of("<s>")}},
-                                  {"trim_offsets", true},
-                                  {"add_prefix_space", prefix}};
-  } else {
-    document["post_processor"] = byte_level(true, false);
-    if (has("<|endoftext|>")) {
-      document["added_tokens"].push_back(added_token("<|endoftext|>", id_of("<|endoftext|>")));
-    }
-  }
-  return document;
-}
-
-// BERT's vocab.txt, a token a line (BertConverter).
-json read_wordpiece_lines(const fs::path& file) {
-  json vocab = json::object();
-  std::int64_t id = 0;
-  for (const std::string& line : lines_in(file)) {
-    check(vocab.emplace(line, id++).second, "{}: line {}: the token '{}' is there twice", file.string(), id, line);
-  }
-  for (const char* token : {"[UNK]", "[CLS]", "[SEP]"}) {
-    check(vocab.contains(token), "{}: the token '{}' is missing", file.string(), token);
-  }
-  const Switches switches(file.parent_path());
-  json document = bert_document(vocab, switches.get("do_lower_case", true),
-                                switches.get("tokenize_chinese_chars", true), switches.optional("strip_accents"));
-  for (const char* token : {"[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"}) {
-    if (vocab.contains(token)) {
-      document["added_tokens"].push_back(added_token(token, vocab[token].get<std::int64_t>()));
-    }
-  }
-  document["post_processor"] = bert_template(vocab);
-  return document;
-}
 
 // The tokenizer_config.json beside a file; empty if there is none.
 std::string config_beside(const fs::path& file) {
@@ -145,12 +41,18 @@ Tokenizer from_document(const json& document, const std::string& source, std::st
 Tokenizer load_file(const fs::path& file) {
   const std::string extension = file.extension().string();
   if (extension == ".model" || extension == ".spm") {
-    const Switches switches(file.parent_path());
-    return Tokenizer(switches.tokenizer_class() == "SiglipTokenizer" ? read_siglip(file, config_beside(file))
-                                                                     : read_sentencepiece(file));
+    const std::string kind = tokenizer_class_in(file.parent_path());
+    if (kind == "SiglipTokenizer") {
+      return Tokenizer(read_siglip(file, config_beside(file)));
+    }
+    const std::string bytes = kind == "LlamaTokenizer" ? io::read_text(file) : "";
+    if (!bytes.empty() && is_sentencepiece_bpe(bytes, file.string())) {
+      return from_document(llama_document(bytes, file), file.string(), config_beside(file));
+    }
+    return Tokenizer(read_sentencepiece(file));
   }
   if (extension == ".txt") {
-    return from_document(read_wordpiece_lines(file), file.string(), config_beside(file));
+    return from_document(wordpiece_document(file), file.string(), config_beside(file));
   }
   Pipeline pipeline = read_pipeline(io::read_text(file), file.string());
   pipeline.config = config_beside(file);
@@ -172,7 +74,7 @@ Tokenizer load_tokenizer(const fs::path& path) {
   }
   if (has("vocab.json") && has("merges.txt")) {
     const fs::path vocab = path / "vocab.json";
-    return from_document(read_byte_level_bpe(path), vocab.string(), config_beside(vocab));
+    return from_document(byte_level_bpe_document(path), vocab.string(), config_beside(vocab));
   }
   for (const char* name : {"vocab.txt", "tokenizer.model", "spiece.model", "sentencepiece.bpe.model"}) {
     if (has(name)) {

@@ -45,6 +45,9 @@ std::unique_ptr<const SpmFile> open_spm(const std::filesystem::path& path) {
   return open_spm(io::read_text(path), path.string());
 }
 
+// The number of code points, in which offsets count.
+std::int64_t places(std::string_view text) { return static_cast<std::int64_t>(count_code_points(text)); }
+
 // The pieces of a text: their names, and their places in code points. The ids are left to the caller.
 template <class IdOf>
 Encoding pieces_of_text(const Processor& processor, std::string_view text, std::int64_t type_id, const IdOf& id_of) {
@@ -183,9 +186,7 @@ class Siglip final : public SentencePiece {
       const auto shifted = std::max<std::int64_t>(0, code_point - std::ssize(front));
       return bytes[std::min(static_cast<std::size_t>(shifted), bytes.size() - 1)];
     };
-    const auto place = [&](std::uint32_t byte) {
-      return static_cast<std::int64_t>(count_code_points(text.substr(0, byte)));
-    };
+    const auto place = [&](std::uint32_t byte) { return places(text.substr(0, byte)); };
     Encoding result;
     for (std::size_t i = skipped; i < all.size(); ++i) {
       const auto [begin, end] = all.offsets[i];
@@ -217,7 +218,11 @@ class Marian : public Engine {
     vocab_ = Vocabulary(json.size());
     for (const auto& [token, id] : json.items()) {
       check(id.is_number_integer(), "{}: the id of the token '{}' must be a whole number", place, token);
-      vocab_.add(token, id.get<std::int64_t>());
+      try {
+        vocab_.add(token, id.get<std::int64_t>());
+      } catch (const Error& error) {
+        fail("{}: {}", place, error.what());
+      }
     }
     for (const std::string_view needed : special_tokens) {
       const auto id = vocab_.find(needed);
@@ -288,7 +293,7 @@ class Marian : public Engine {
       const std::string_view rest = text.substr(at);
       const std::string_view mark = mark_of(rest);
       if (!mark.empty()) {
-        append(result, of_mark(mark), text.substr(0, at));
+        append(result, of_mark(mark), places(text.substr(0, at)));
       }
       if (std::ranges::find(special_tokens, mark) != special_tokens.end()) {
         at += mark.size();
@@ -298,7 +303,7 @@ class Marian : public Engine {
       append(
           result,
           pieces_of_text(source_->processor, plain, 0, [&](const auto& piece) { return id_of_piece(piece.piece()); }),
-          text.substr(0, at + mark.size()));
+          places(text.substr(0, at + mark.size())));
       at += mark.size() + plain.size();
     }
     return result;
@@ -328,22 +333,10 @@ class Marian : public Engine {
     one.ids.push_back(id_of_piece(mark));
     one.type_ids.push_back(0);
     one.tokens.emplace_back(mark);
-    one.offsets.emplace_back(0, static_cast<std::int64_t>(count_code_points(mark)));
+    one.offsets.emplace_back(0, places(mark));
     one.special.push_back(false);
     one.attention_mask.push_back(true);
     return one;
-  }
-  // Appends the tokens of a part of a text, which stands behind `before`.
-  static void append(Encoding& all, const Encoding& part, std::string_view before) {
-    const auto shift = static_cast<std::int64_t>(count_code_points(before));
-    for (std::size_t i = 0; i < part.size(); ++i) {
-      all.ids.push_back(part.ids[i]);
-      all.type_ids.push_back(part.type_ids[i]);
-      all.tokens.push_back(part.tokens[i]);
-      all.offsets.emplace_back(part.offsets[i].first + shift, part.offsets[i].second + shift);
-      all.special.push_back(part.special[i]);
-      all.attention_mask.push_back(part.attention_mask[i]);
-    }
   }
 
   static constexpr std::array<std::string_view, 3> special_tokens = {"<unk>", "</s>", "<pad>"};

@@ -1,7 +1,5 @@
 #include "vitrail/text/sentencepiece_file.h"
 
-#include <cstdint>
-
 #include "vitrail/tensor/error.h"
 #include "vitrail/text/parts/charsmap.h"
 
@@ -20,9 +18,10 @@ class Message {
     const std::uint64_t key = number();
     field_ = key >> 3;
     content_ = {};
+    value_ = 0;
     switch (key & 7) {
       case 0:
-        number();
+        value_ = number();
         break;
       case 1:
         take(8);
@@ -40,6 +39,7 @@ class Message {
   }
   std::uint64_t field() const { return field_; }
   std::string_view content() const { return content_; }  // of a field that is a string or a message
+  std::uint64_t value() const { return value_; }         // of a field that is a number
 
  private:
   [[noreturn]] void broken() const {
@@ -73,10 +73,16 @@ class Message {
   std::size_t at_ = 0;
   std::uint64_t field_ = 0;
   std::string_view content_;
+  std::uint64_t value_ = 0;
 };
 
 // The numbers of fields in sentencepiece_model.proto.
 constexpr std::uint64_t pieces = 1;
+constexpr std::uint64_t piece_text = 1;  // of a piece
+constexpr std::uint64_t piece_kind = 3;  // of a piece
+constexpr std::uint64_t trainer = 2;
+constexpr std::uint64_t model_type = 3;  // of the trainer
+constexpr std::uint64_t bpe = 2;         // as a value of model_type
 constexpr std::uint64_t normalizer = 3;
 constexpr std::uint64_t denormalizer = 5;
 constexpr std::uint64_t charsmap = 2;  // of a normalizer
@@ -101,6 +107,36 @@ void check_sentencepiece(std::string_view bytes, const std::string& source) {
     }
   }
   check(count > 0, "{}: not a model of sentencepiece: it has no pieces", source);
+}
+
+std::vector<std::pair<std::string, PieceKind>> sentencepieces_in(std::string_view bytes, const std::string& source) {
+  std::vector<std::pair<std::string, PieceKind>> result;
+  for (Message model(bytes, source); model.next();) {
+    if (model.field() != pieces) {
+      continue;
+    }
+    auto& [text, kind] = result.emplace_back("", PieceKind::normal);
+    for (Message piece(model.content(), source); piece.next();) {
+      if (piece.field() == piece_text) {
+        text = piece.content();
+      } else if (piece.field() == piece_kind) {
+        kind = PieceKind{piece.value()};
+      }
+    }
+  }
+  return result;
+}
+
+bool is_sentencepiece_bpe(std::string_view bytes, const std::string& source) {
+  bool found = false;
+  for (Message model(bytes, source); model.next();) {
+    if (model.field() == trainer) {
+      for (Message spec(model.content(), source); spec.next();) {
+        found = spec.field() == model_type ? spec.value() == bpe : found;
+      }
+    }
+  }
+  return found;
 }
 
 }  // namespace vitrail::text

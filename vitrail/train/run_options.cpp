@@ -77,7 +77,8 @@ void add_optimizer_options(OptionList& list, RunOptions& o) {
   list.group("optimizer");
   const auto names = optim::optimizer_names();
   list.add("opt", o.optimizer.opt, "OPTIMIZER",
-           "Optimizer: adamw, adam, nadamw, lion, lamb, lambc, sgd (Nesterov momentum) or momentum")
+           "Optimizer: adamw, adam, nadamw, lion, lamb, lambc, lars, larc, nlars, nlarc, sgd (Nesterov momentum) or "
+           "momentum")
       .one_of({names.begin(), names.end()})
       .settled_unless([](const OptionValue& before, const OptionValue& after) {
         return keeps_moments({.opt = std::get<std::string>(before)}, {.opt = std::get<std::string>(after)});
@@ -85,10 +86,11 @@ void add_optimizer_options(OptionList& list, RunOptions& o) {
   list.add("opt_eps", o.optimizer.eps, "EPSILON", "Epsilon of AdamW, Adam, NAdamW (default 1e-8) and LAMB (1e-6)")
       .at_least(0)
       .only_with("--opt", o.optimizer.opt, optim::optimizers_that_keep("exp_avg_sq"));
-  list.add("opt_betas", o.optimizer.betas, "BETA", "Betas of all but SGD (default 0.9 0.999, of Lion 0.9 0.99)")
+  list.add("opt_betas", o.optimizer.betas, "BETA",
+           "Betas of all but SGD and LARS (default 0.9 0.999, of Lion 0.9 0.99)")
       .below_one()
       .only_with("--opt", o.optimizer.opt, optim::optimizers_that_keep("exp_avg"));
-  list.add("momentum", o.optimizer.momentum, "M", "SGD's momentum")
+  list.add("momentum", o.optimizer.momentum, "M", "Momentum of SGD and LARS")
       .below_one()
       .only_with("--opt", o.optimizer.opt, optim::optimizers_that_keep("momentum_buffer"))
       .settled_unless([&opt = o.optimizer.opt](const OptionValue& before, const OptionValue& after) {
@@ -159,7 +161,7 @@ void add_schedule_options(OptionList& list, RunOptions& o, const std::string& un
   list.add("lr", o.lr, "LR", "Learning rate; overrides --lr-base").at_least(0);
   list.add("lr_base", o.lr_base, "LR",
            fmt::format("Learning rate at --lr-base-size {} an update (default: 1e-3 for AdamW and LAMB, 1e-4 for Lion, "
-                       "0.1 for SGD)",
+                       "0.1 for SGD and LARS)",
                        units))
       .idle_if(gives_rate);
   list.add("lr_base_size", o.lr_base_size, "N", "Batch size that --lr-base is meant for")
@@ -293,7 +295,7 @@ void add_rank_options(OptionList& list, RunOptions& o) {
       .at_least(0)
       .at_most(2)
       .check_that([&o](const Option& self) {
-        check(o.zero == 0 || (o.optimizer.opt != "lamb" && o.optimizer.opt != "lambc"),
+        check(o.zero == 0 || !optim::has_trust_ratio(o.optimizer.opt),
               "{} {} leaves each rank a part of a parameter, but the trust ratio of --opt {} needs all of it: take "
               "adamw, or {} 0",
               self.flag(), o.zero, o.optimizer.opt, self.flag());

@@ -199,6 +199,31 @@ TEST(EncoderNetwork, ReadsOldFilesAndBareOnes) {
   EXPECT_EQ(test::relative_error(with_head.net->parameters.at("cls.predictions.bias").value, Tensor::zeros({24})), 0);
 }
 
+// Encoders for sentences are saved without the pooler, which they do not use; config.json does not say so.
+TEST(EncoderNetwork, NeedsNoPoolerThatTheFileLacks) {
+  const fs::path golden = encoder_folder("bert_bare");
+  const io::Safetensors file = io::Safetensors::open(golden / "model.safetensors");
+  const test::TemporaryFolder without;
+  fs::copy(golden / "config.json", without / "config.json");
+  io::NamedTensors kept;
+  for (const std::string& name : file.names()) {
+    if (!name.starts_with("pooler.")) {
+      kept.emplace_back(name, file.get(name));
+    }
+  }
+  io::save_safetensors(without / "model.safetensors", kept);
+  const TextModel model = load_text_model(without.path());
+  const Tensor ids = Tensor::from(std::vector<std::int64_t>{1, 5, 7, 2}, {1, 4});
+  nn::Pass pass;
+  const TextOutputs outputs = model.net->run({.input_ids = ids}, pass);
+  ASSERT_EQ(outputs.size(), 1U);
+  expect_close(outputs[0].second, load_text_model(golden).net->run({.input_ids = ids}, pass)[0].second, 0);
+  const test::TemporaryFolder saved;
+  write_text_model(model, saved.path());
+  EXPECT_EQ(load_text_model(saved.path(), {.fill = nn::Fill::meta}).net->parameters.find("pooler.dense.weight"),
+            nullptr);
+}
+
 TEST(EncoderNetwork, StartsAsTransformersDoes) {
   const TextModel model = create_text_model(
       "distilbert-base-uncased", {.model_kwargs = R"({"n_layers": 1, "dim": 96, "sinusoidal_pos_embds": true})"});

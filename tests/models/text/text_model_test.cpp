@@ -44,6 +44,19 @@ TEST_P(LanguageVariant, GivesTransformersLogits) {
   expect_close(language_of(model).forward(expected().get("input_ids"), half), expected().get("logits"), 4e-2);
 }
 
+// What each layer says of itself counts, whatever max_window_layers is.
+TEST(LanguageVariants, SlideInTheLayersThatSaySo) {
+  const fs::path folder = golden_path("models/text/qwen2");
+  const io::Safetensors expected = io::Safetensors::open(folder / "expected.safetensors");
+  nn::Pass pass;
+  const auto error = [&](const std::string& kwargs) {
+    const TextModel model = load_text_model(folder, {.model_kwargs = kwargs});
+    return test::relative_error(language_of(model).forward(expected.get("input_ids"), pass), expected.get("logits"));
+  };
+  EXPECT_LT(error(R"({"max_window_layers": 0})"), 1e-5);
+  EXPECT_GT(error(R"({"layer_types": ["sliding_attention", "full_attention"]})"), 1e-3);
+}
+
 TEST_P(LanguageVariant, HasTransformersLossAndGradients) {
   test::expect_golden_loss(load_text_model(folder()), expected());
 }
@@ -301,8 +314,13 @@ TEST(TextModel, SaysWhatIsWrongWithAConfig) {
             "config.json: 'add_cross_attention': GPT-2 as a decoder of another model's states is one part of a "
             "VisionEncoderDecoderModel, and not alone");
   EXPECT_EQ(reading(R"({"model_type": "qwen2", "num_hidden_layers": 2, "layer_types": ["sliding_attention"]})"),
-            "config.json: 'layer_types': layer 0 is 'sliding_attention', but 'full_attention' follows from the other "
-            "fields");
+            "config.json: 'layer_types' has 1 entries for 2 layers");
+  EXPECT_EQ(reading(R"({"model_type": "qwen2", "num_hidden_layers": 1, "layer_types": ["sliding_attention"]})"),
+            "config.json: 'layer_types': layer 0 is 'sliding_attention', but 'use_sliding_window' and "
+            "'sliding_window' give it no window");
+  EXPECT_EQ(reading(R"({"model_type": "qwen2", "num_hidden_layers": 1, "layer_types": ["linear_attention"]})"),
+            "config.json: 'layer_types': layer 0 is 'linear_attention', expected 'full_attention' or "
+            "'sliding_attention'");
 }
 
 }  // namespace

@@ -193,7 +193,7 @@ TEST(TextPositions, SayWhatCannotBe) {
   };
   EXPECT_EQ(error("gpt2", R"({"pos_embed": "alibi2d"})"),
             "gpt2 with --model-kwargs: 'pos_embed' must be 'none', 'learn', 'sincos', 'rope', 'alibi', 'alibi_learn', "
-            "'rel_bucket' or 'rel_bias', but is 'alibi2d'");
+            "'rel_bucket' or 'rel_bias', but is 'alibi2d' (did you mean 'alibi'?)");
   EXPECT_EQ(error("gpt2", R"({"pos_embed": "rope", "n_embd": 36})"),
             "gpt2 with --model-kwargs: 'pos_embed' rope: rotary positions need heads of an even width, not 3");
   EXPECT_EQ(error("bloom-560m", R"({"pos_embed": "learn"})"),

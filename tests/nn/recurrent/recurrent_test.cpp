@@ -364,8 +364,9 @@ TEST(Recurrent, SaysWhichConfigurationIsWrong) {
   config.num_layers = 1;
   config.dropout = 1.5F;
   EXPECT_EQ(error(config), "dropout must lie in [0, 1], not 1.5");
-  EXPECT_EQ(error_of([] { recurrent_kind_named("lstn"); }),
-            "unknown recurrent network 'lstn': expected rnn, lstm, gru, mut1, mut2, mut3 or nas");
+  EXPECT_EQ(
+      error_of([] { recurrent_kind_named("lstn"); }),
+      "unknown recurrent network 'lstn': expected rnn, lstm, gru, mut1, mut2, mut3 or nas (did you mean 'lstm'?)");
 }
 
 TEST(Recurrent, SaysWhichInputIsWrong) {

@@ -1,6 +1,7 @@
 #include "vitrail/train/study/text_predictions.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -9,12 +10,15 @@
 #include "tests/support/errors.h"
 #include "tests/support/golden.h"
 #include "vitrail/io/json.h"
+#include "vitrail/ops/math/reduce.h"
+#include "vitrail/ops/math/softmax.h"
 
 namespace vitrail::train {
 namespace {
 
 using nlohmann::json;
 using test::error_of;
+using test::expect_close;
 
 // A small model with its tokenizer, and what transformers' pipelines give (tools/golden/text_predictions.py).
 struct Predicting {
@@ -101,6 +105,12 @@ TEST(TextPredictions, ClassifyAsTransformers) {
   const models::TextModel each =
       models::load_text_model(p.folder, {.model_kwargs = R"({"problem_type": "multi_label_classification"})"});
   expect(each, "alone");
+  // The pipeline leaves the logits of a regression as they are.
+  const models::TextModel numbers =
+      models::load_text_model(p.folder, {.model_kwargs = R"({"problem_type": "regression"})"});
+  const Tensor values = classify_texts(numbers, p.tokenizer, alone(p.texts), false);
+  expect_close(ops::softmax(values, -1), classify_texts(p.model, p.tokenizer, alone(p.texts), false), 1e-6);
+  EXPECT_GT(std::abs(ops::sum(values.select(0, 0)).item() - 1), 1e-3);
 }
 
 TEST(TextPredictions, LabelTokensAsTransformers) {

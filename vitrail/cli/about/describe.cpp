@@ -164,10 +164,11 @@ void print_info(const models::TextModel& model) {
   if (shape.max_positions != models::unbounded_positions) {
     line("positions", std::to_string(shape.max_positions));
   }
-  line("blocks", fmt::format("{} of width {}{}", shape.depth, shape.dim,
-                             shape.num_heads > 0
-                                 ? fmt::format(", {} heads, {} of keys and values", shape.num_heads, shape.num_kv_heads)
-                                 : ""));
+  line("blocks",
+       fmt::format("{} of width {}{}", shape.depth, shape.dim,
+                   shape.num_heads > 0 ? fmt::format(", {}, {} of keys and values",
+                                                     io::counted(shape.num_heads, "heads"), shape.num_kv_heads)
+                                       : ""));
 }
 
 DescribeJson describe(const models::JointModel& model) {

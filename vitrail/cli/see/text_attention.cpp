@@ -117,6 +117,18 @@ Reading read_text(const TextAttentionFlags& flags, const fs::path& folder, const
   return reading;
 }
 
+// Throws Error unless each kind of attention has the layer and the head that are asked for.
+void check_chosen(const TextAttentionFlags& flags, const std::vector<TextAttention>& attentions) {
+  const auto check_one = [](const char* what, const std::optional<std::int64_t>& asked, std::int64_t count) {
+    const std::int64_t index = chosen(asked, count).front();
+    check(index >= 0 && index < count, "there is no {} {}, only 0 … {}", what, index, count - 1);
+  };
+  for (const TextAttention& one : attentions) {
+    check_one("layer", flags.layer, std::ranges::count(attentions, one.kind, &TextAttention::kind));
+    check_one("head", flags.head, one.probabilities.size(0));
+  }
+}
+
 // Writes the drawings of one text.
 class TextReport {
  public:
@@ -187,7 +199,6 @@ class TextReport {
       both(section, prefix + "rollout", "attention rollout over all layers", *layers[0], whole);
     }
     for (const std::int64_t layer : chosen(flags_.layer, depth)) {
-      check(layer >= 0 && layer < depth, "there is no layer {}, only 0 … {}", layer, depth - 1);
       const TextAttention& one = *layers[static_cast<std::size_t>(layer)];
       tiles.emplace_back();
       labels.rows.push_back(fmt::format("layer {}", layer));
@@ -233,6 +244,7 @@ void draw_text_attention(const TextAttentionFlags& flags) {
   std::vector<TextAttention> attentions =
       explain::record_text_attention(*model.net, reading.inputs, reading.words, flags.dtype);
   check(!attentions.empty(), "{} has no attention to show", model.name);
+  check_chosen(flags, attentions);
   make_page_folder(flags.output);
   TextReport(flags, std::move(reading), std::move(attentions)).write();
 }

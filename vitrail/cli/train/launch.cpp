@@ -38,7 +38,10 @@ namespace {
 
 namespace fs = std::filesystem;
 
+using Clock = std::chrono::steady_clock;
+
 constexpr std::chrono::seconds time_to_save(60);
+constexpr std::chrono::seconds time_to_end(15);  // of mpirun, once the training has ended
 
 struct LaunchFlags {
   std::int64_t ranks = 0;
@@ -80,6 +83,46 @@ std::vector<Host> read_hosts(const std::string& path) {
   return hosts;
 }
 
+// Sees whether a training that has begun to write to a run goes on there.
+class Watch {
+ public:
+  explicit Watch(const fs::path& run) : run_(run), size_(metrics_size()) {}
+  // Whether it had the run's lock, and for time_to_end nobody has had it, and nothing was written. Where files cannot
+  // be locked, nothing is known.
+  bool has_ended() {
+    const std::uintmax_t size = metrics_size();
+    begun_ = begun_ || size > size_;  // who writes has the lock, so that it is not taken from a training that begins
+    const bool is_locked_now = begun_ && is_locked();
+    was_locked_ = was_locked_ || is_locked_now;
+    if (!was_locked_ || is_locked_now || size != size_ || !still_since_) {
+      still_since_ = Clock::now();
+    }
+    size_ = size;
+    return Clock::now() - *still_since_ > time_to_end;
+  }
+
+ private:
+  std::uintmax_t metrics_size() const {
+    std::error_code error;
+    const std::uintmax_t size = fs::file_size(run_ / "metrics.jsonl", error);
+    return error ? 0 : size;
+  }
+  bool is_locked() const {
+    try {
+      const train::RunLock unused(run_);
+      return false;
+    } catch (const Error&) {
+      return true;
+    }
+  }
+
+  fs::path run_;
+  std::uintmax_t size_;
+  bool begun_ = false;
+  bool was_locked_ = false;
+  std::optional<Clock::time_point> still_since_ = std::nullopt;
+};
+
 // How a program ended: what wait() says, and whether it was made to, as it had not stopped in time.
 struct Ended {
   int status = 0;
@@ -88,7 +131,8 @@ struct Ended {
 
 // Runs a program to its end in a process group of its own, without input. If the user asks to stop, it is told so by
 // SIGUSR1, which mpirun passes on to the ranks at once (SIGTERM only later, and not for long), and may take a minute.
-Ended run_program(const std::vector<std::string>& words, bool quiet = false) {
+// Where a link is cut, mpirun may wait for the other machine for ever: what `watch` has seen the end of is killed.
+Ended run_program(const std::vector<std::string>& words, bool quiet = false, Watch* watch = nullptr) {
   const pid_t child = fork();
   check(child >= 0, "no process can be started: {}", std::strerror(errno));
   if (child == 0) {
@@ -111,10 +155,13 @@ Ended run_program(const std::vector<std::string>& words, bool quiet = false) {
     execvp(arguments[0], arguments.data());
     _exit(127);
   }
-  using Clock = std::chrono::steady_clock;
   Ended ended;
   std::optional<Clock::time_point> told;
-  while (waitpid(child, &ended.status, WNOHANG) == 0) {
+  for (int turn = 0; waitpid(child, &ended.status, WNOHANG) == 0; ++turn) {
+    if (turn % 50 == 0 && watch != nullptr && !ended.by_force && watch->has_ended()) {  // once a second
+      kill(-child, SIGKILL);
+      ended.by_force = true;
+    }
     if (train::Interrupt::requested() && !told) {
       kill(child, SIGUSR1);
       told = Clock::now();
@@ -155,10 +202,14 @@ std::int64_t step_of(const fs::path& run) {
   }
 }
 
-// What a config.toml says of an option, in whichever group it stands; null if nothing.
-nlohmann::json in_config(const fs::path& config, const std::string& option) {
-  const nlohmann::json file = io::read_toml(config);
-  for (const auto& [group, options] : file.items()) {
+// What a config.toml has; nothing if there is none.
+nlohmann::json read_config(const fs::path& file) {
+  return fs::exists(file) ? io::read_toml(file) : nlohmann::json::object();
+}
+
+// What a config says of an option, in whichever group it stands; null if nothing.
+nlohmann::json in_config(const nlohmann::json& config, const std::string& option) {
+  for (const auto& [group, options] : config.items()) {
     if (group == option) {
       return options;
     }
@@ -171,8 +222,7 @@ nlohmann::json in_config(const fs::path& config, const std::string& option) {
 
 // The largest number of ranks up to `most` among which the shards of a run can be divided.
 std::int64_t ranks_for(const fs::path& run, std::int64_t most) {
-  const fs::path config = run / "config.toml";
-  const nlohmann::json found = fs::exists(config) ? in_config(config, "grad_shards") : nullptr;
+  const nlohmann::json found = in_config(read_config(run / "config.toml"), "grad_shards");
   const std::int64_t shards = found.is_number_integer() ? found.get<std::int64_t>() : 0;
   while (shards > 0 && shards % most != 0) {
     --most;
@@ -212,16 +262,17 @@ Launch::Launch(const LaunchFlags& flags, std::vector<std::string> arguments)
 
 // The folder of a new run: as the flags say, or the file of --config. One without a name is given one.
 fs::path Launch::name_run() {
-  fs::path config = value_of(arguments_, "--config");
-  if (config.empty()) {
-    config = value_of(arguments_, "-c");
+  fs::path file = value_of(arguments_, "--config");
+  if (file.empty()) {
+    file = value_of(arguments_, "-c");
   }
-  if (fs::is_directory(config)) {
-    config = train::run_folder_of(config) / "config.toml";
+  if (fs::is_directory(file)) {
+    file = train::run_folder_of(file) / "config.toml";
   }
+  const nlohmann::json config = read_config(file);
   const auto said = [&](const std::string& option, const std::string& otherwise) {
     const std::string given = value_of(arguments_, "--" + option);
-    const nlohmann::json found = given.empty() && fs::exists(config) ? in_config(config, option) : nullptr;
+    const nlohmann::json found = in_config(config, option);
     return !given.empty() ? given : found.is_string() ? found.get<std::string>() : otherwise;
   };
   std::string name = said("experiment", "");
@@ -266,7 +317,8 @@ int Launch::go() {
   const std::int64_t begun_at = step_of(run_);
   std::int64_t reached = begun_at;
   for (std::int64_t restarts = 0;;) {
-    const auto [status, by_force] = run_program(command(arguments));
+    Watch watch(run_);
+    const auto [status, by_force] = run_program(command(arguments), false, &watch);
     const std::int64_t step = step_of(run_);
     if (train::Interrupt::requested()) {
       if (by_force) {
@@ -275,6 +327,10 @@ int Launch::go() {
                      : fmt::format("the checkpoint of step {} is whole: {}", step, run_.string()));
       }
       return 128 + train::Interrupt::signal();
+    }
+    if (by_force) {
+      say("vitrail launch: the training had ended, but mpirun had not after {} s, and was killed\n",
+          time_to_end.count());
     }
     const int code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
     check(code != 127, "mpirun was not found: install an MPI (script/bootstrap --mpi)");

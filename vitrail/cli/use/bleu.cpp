@@ -26,6 +26,7 @@ struct BleuFlags {
   std::string input = "-";
   std::vector<std::string> metrics = {"bleu"};
   text::BleuOptions bleu;
+  std::string languages;
   text::ChrfOptions chrf;
   bool sentence_level = false;
   bool score_only = false;
@@ -141,8 +142,30 @@ void bleu(BleuFlags flags) {
   }
 }
 
+// The tokenizer of BLEU for translations from one language to another, "de-en", as sacrebleu chooses it, unless one is
+// chosen already.
+std::string tokenizer_for(const std::string& languages, bool is_chosen) {
+  const std::size_t dash = languages.find('-');
+  check_usage(dash != std::string::npos && dash > 0 && dash + 1 < languages.size(),
+              "--language-pair is the codes of two languages such as de-en, not '{}'", languages);
+  const std::string target = languages.substr(dash + 1);
+  check_usage(is_chosen || (target != "ja" && target != "ko"),
+              "--language-pair {}: sacrebleu cuts this language by MeCab, which is not here: choose one by --tokenize",
+              languages);
+  return target == "zh" ? "zh" : text::BleuOptions().tokenize;
+}
+
 void add_bleu_flags(CLI::App& command, BleuFlags& flags) {
   const char* group = "BLEU";
+  command
+      .add_option("-l,--language-pair", flags.languages,
+                  "From and to which language was translated, as de-en: zh is cut into words in its own way")
+      ->group(group)
+      ->type_name("PAIR");
+  command
+      .add_flag_callback(
+          "--force", [] {}, "As in sacrebleu: do not warn of tokenized texts, as is never done")
+      ->group(group);
   command
       .add_option("--tokenize", flags.bleu.tokenize, "How lines are cut into words: 13a, intl, zh, char, none (-tok)")
       ->group(group)
@@ -238,6 +261,11 @@ void add_bleu(CLI::App& app) {
         check_usage(scores || option->count() == 0, "{} has no effect without --metrics {}", option->get_name(),
                     metric);
       }
+    }
+    if (!flags->languages.empty()) {
+      const bool is_chosen = command.get_option("--tokenize")->count() > 0;
+      const std::string own = tokenizer_for(flags->languages, is_chosen);
+      flags->bleu.tokenize = is_chosen ? flags->bleu.tokenize : own;
     }
     bleu(*flags);
   });

@@ -176,7 +176,11 @@ void evaluate_language_model(const ModelFlags& model_flags, const std::string& d
   note_unknown(tokenizer, ids, data);
   std::vector<Curve> curves;
   for (const std::string& file : flags.beside) {
-    curves.push_back(read_curve(file));
+    Curve curve = read_curve(file);
+    const bool is_taken = curve.name == last_name(model_flags.model) ||
+                          std::ranges::find(curves, curve.name, &Curve::name) != curves.end();
+    curve.name += is_taken ? fmt::format(" ({})", file) : "";
+    curves.push_back(std::move(curve));
   }
   if (!output.empty()) {
     io::make_folder(output);

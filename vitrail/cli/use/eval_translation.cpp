@@ -17,6 +17,7 @@
 #include "vitrail/io/wording.h"
 #include "vitrail/kernels/cpu.h"
 #include "vitrail/models/text/text_model.h"
+#include "vitrail/tensor/clock.h"
 #include "vitrail/text/parallel_text.h"
 #include "vitrail/text/tokenizer.h"
 #include "vitrail/train/run/interrupt.h"
@@ -81,7 +82,7 @@ void evaluate_translator(const std::string& model_name, const TranslationFlags& 
   options.advance = [&](std::int64_t lines) { advance(pairs.count() + lines); };
   const auto begin = std::chrono::steady_clock::now();
   const auto translations = generate::translate(body, tokenizer, config, text.source, options);
-  const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  const double seconds = seconds_since(begin);
   advance(pairs.count() + std::ssize(text.source));  // throws if it was interrupted
   progress.end();
   const text::BleuScore score = train::translation_bleu(translations, text);

@@ -94,7 +94,7 @@ void add_search_flags(CLI::App& command, GenerateFlags& flags) {
 GenerationConfig own_config(const std::filesystem::path& folder, const GenerateFlags& flags) {
   std::vector<std::string> said;
   GenerationConfig config = generate::read_generation_config(folder, &said);
-  say_generation_config((folder / "generation_config.json").string(), std::move(said),
+  say_generation_config(generate::generation_config_file(folder).string(), std::move(said),
                         {{"do_sample", flags.do_sample},
                          {"num_beams", flags.num_beams.has_value()},
                          {"num_return_sequences", flags.num_return_sequences.has_value()},

@@ -1,5 +1,6 @@
 // `vitrail predict` with a model of texts, and `vitrail fill-mask`.
 #include <memory>
+#include <numeric>
 #include <utility>
 
 #include <CLI/CLI.hpp>
@@ -39,18 +40,23 @@ void print_classes(const models::TextModel& model, const text::Tokenizer& tokeni
   const std::vector<std::string> labels = models::labels_of(model);
   const Tensor all = train::classify_texts(model, tokenizer, texts, flags.truncate, run_of(flags, dtype));
   LabelJson json = LabelJson::array();
+  const bool numbers = train::is_regression(model);  // of which none is likelier than others
+  std::vector<std::int64_t> own_order(labels.size());
+  std::iota(own_order.begin(), own_order.end(), 0);
+  const char* const value = numbers ? "value" : "probability";
   if (flags.format == "csv") {
-    fmt::print("text,rank,label,index,probability\n");
+    fmt::print("text,rank,label,index,{}\n", value);
   }
   for (std::size_t i = 0; i < texts.size(); ++i) {
     const std::vector<float> p = all.select(0, static_cast<std::int64_t>(i)).values();
     LabelJson top = LabelJson::array();
     const std::string shown = texts[i].second.empty() ? texts[i].text : texts[i].text + "\t" + texts[i].second;
     std::string line = shown + ":";
-    for (const std::int64_t best : kernels::largest(p, flags.topk)) {
+    for (const std::int64_t best : numbers ? own_order : kernels::largest(p, flags.topk)) {
       const auto c = static_cast<std::size_t>(best);
-      top.push_back({{"label", labels[c]}, {"index", c}, {"probability", p[c]}});
-      line += fmt::format("  {} {:.1f} %", labels[c], 100 * p[c]);
+      top.push_back({{"label", labels[c]}, {"index", c}, {value, p[c]}});
+      line +=
+          numbers ? fmt::format("  {} {:.4g}", labels[c], p[c]) : fmt::format("  {} {:.1f} %", labels[c], 100 * p[c]);
       if (flags.format == "csv") {
         fmt::print("{},{},{},{},{}\n", csv_field(shown), top.size(), csv_field(labels[c]), c, p[c]);
       }
@@ -225,6 +231,7 @@ void predict_texts(const ModelFlags& flags, const ComputeFlags& compute, const P
   const bool each_token = models::classifier_of(model).each_token();
   check_usage(each_token || options.output.empty(), "'{}' labels no words: it takes no --output", folder);
   check_usage(!each_token || !options.topk_given, "'{}' labels each word: it takes no --topk", folder);
+  check_usage(!train::is_regression(model) || !options.topk_given, "'{}' predicts numbers: it takes no --topk", folder);
   const text::Tokenizer tokenizer = text::load_tokenizer(folder);
   (each_token ? print_tags : print_classes)(model, tokenizer, options, dtype);
 }

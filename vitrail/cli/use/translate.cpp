@@ -57,7 +57,7 @@ generate::GenerationConfig translation_config(const TranslateFlags& flags, const
                                               std::int64_t positions) {
   std::vector<std::string> said;
   generate::GenerationConfig c = generate::read_generation_config(folder, &said);
-  say_generation_config(folder.string(), std::move(said),
+  say_generation_config(generate::generation_config_file(folder).string(), std::move(said),
                         {{"num_beams", flags.num_beams.has_value()},
                          {"num_return_sequences", flags.n_best.has_value()},
                          {"no_repeat_ngram_size", flags.no_repeat_ngram_size.has_value()},
@@ -74,7 +74,9 @@ generate::GenerationConfig translation_config(const TranslateFlags& flags, const
   c.early_stopping =
       flags.early_stopping.empty() ? c.early_stopping : generate::early_stopping_named(flags.early_stopping);
   if (flags.max_length) {
-    c.max_new_tokens = flags.max_length;
+    c.max_length = *flags.max_length;
+    c.says_length = true;
+    c.max_new_tokens.reset();
   }
   generate::give_length(c, positions);
   as_generation_usage([&] { generate::validate(c); }, {{"num_return_sequences", "--n-best"}});
@@ -273,7 +275,8 @@ void add_translate(CLI::App& app) {
   count("--num-beams", flags->num_beams,
         "Beams of the search; 1: the most likely token each time (default: the model's)");
   count("--n-best", flags->n_best, "Translations for each line, as 'line ||| text ||| score'");
-  count("--max-length", flags->max_length, "Most tokens of a translation (default: the model's)");
+  count("--max-length", flags->max_length,
+        "Most tokens of a translation, the one that it begins with included (default: the model's)", 2);
   count("--no-repeat-ngram-size", flags->no_repeat_ngram_size, "No sequence of N tokens comes twice; 0: any may", 0);
   command
       .add_option("--length-penalty", flags->length_penalty,

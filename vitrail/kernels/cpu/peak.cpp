@@ -7,6 +7,7 @@
 #include "vitrail/kernels/elementwise.h"
 #include "vitrail/kernels/gemm.h"
 #include "vitrail/kernels/int8.h"
+#include "vitrail/tensor/clock.h"
 
 namespace vitrail::kernels {
 namespace {
@@ -19,7 +20,7 @@ double fastest(int runs, Function&& function) {
   for (int i = 0; i < runs; ++i) {
     const auto start = std::chrono::steady_clock::now();
     function();
-    result = std::min(result, std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
+    result = std::min(result, seconds_since(start));
   }
   return result;
 }

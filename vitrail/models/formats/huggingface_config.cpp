@@ -20,13 +20,15 @@ struct HubActivation {
   std::string_view timm;
   Activation activation;
 };
-constexpr std::array<HubActivation, 7> activations = {{{"gelu", "gelu", Activation::gelu},
+constexpr std::array<HubActivation, 9> activations = {{{"gelu", "gelu", Activation::gelu},
                                                        {"gelu_new", "gelu_tanh", Activation::gelu_tanh},
                                                        {"gelu_pytorch_tanh", "gelu_tanh", Activation::gelu_tanh},
+                                                       {"gelu_fast", "gelu_tanh", Activation::gelu_tanh},
                                                        {"quick_gelu", "quick_gelu", Activation::quick_gelu},
                                                        {"relu", "relu", Activation::relu},
                                                        {"silu", "silu", Activation::silu},
-                                                       {"swish", "silu", Activation::silu}}};
+                                                       {"swish", "silu", Activation::silu},
+                                                       {"tanh", "tanh", Activation::tanh}}};
 
 bool is_classifier(io::Fields& f, const std::vector<std::string>& classifiers, const std::vector<std::string>& bare) {
   const auto names = f.optional<std::vector<std::string>>("architectures").value_or(std::vector<std::string>());

@@ -77,11 +77,15 @@ BertFields read_bert_fields(io::Fields& f, std::int64_t vocab_size, const std::s
   return fields;
 }
 
+// Of a bare encoder, as transformers' constructors take it.
+bool has_pooler(io::Fields& f) { return f.get<bool>("add_pooling_layer", true); }
+
 std::unique_ptr<TextNetwork> create_bert(io::Fields& f, std::string_view architecture, const nn::StoreOptions& store) {
   const bool bare = architecture == "BertModel";
   const BertFields fields = read_bert_fields(f, 30522, bare ? "" : "bert.", false);
   EncoderHeads heads;
-  if (bare || architecture == "BertForPreTraining" || architecture == "BertForSequenceClassification") {
+  if ((bare && has_pooler(f)) || architecture == "BertForPreTraining" ||
+      architecture == "BertForSequenceClassification") {
     heads.pooler = PoolerConfig{.dense = bare ? "pooler.dense" : "bert.pooler.dense"};
   }
   if (architecture == "BertForPreTraining" || architecture == "BertForMaskedLM") {
@@ -108,7 +112,7 @@ std::unique_ptr<TextNetwork> create_roberta(io::Fields& f, std::string_view arch
   const bool bare = architecture == "RobertaModel";
   const BertFields fields = read_bert_fields(f, 50265, bare ? "" : "roberta.", true);
   EncoderHeads heads;
-  if (bare) {
+  if (bare && has_pooler(f)) {
     heads.pooler = PoolerConfig{.dense = "pooler.dense"};
   }
   if (architecture == "RobertaForMaskedLM") {

@@ -143,7 +143,7 @@ Tensor Decoder::forward_features(const Texts& texts, nn::Pass& pass, TextState* 
   Tensor x = embed(texts, places, pass);
   for (std::size_t i = 0; i < blocks_.size(); ++i) {
     nn::AttentionExtras own = extras;
-    if (windows && static_cast<std::int64_t>(i) >= config_.first_window_layer) {
+    if (windows && (config_.slides.empty() || config_.slides[i])) {
       own.mask = mask;
       own.window = config_.sliding_window;
     }

@@ -46,9 +46,8 @@ struct DecoderConfig {
   TextPositionsConfig positions = {};
   std::optional<nn::NormConfig> embedding_norm = std::nullopt;  ///< of embedded tokens (Bloom)
 
-  /// Blocks from `first_window_layer` on see only the last `sliding_window` tokens, themselves included; 0: all.
-  std::int64_t sliding_window = 0;
-  std::int64_t first_window_layer = 0;
+  std::int64_t sliding_window = 0;  ///< blocks see only so many of the last tokens, themselves included; 0: all
+  std::vector<bool> slides = {};    ///< for each block whether it does so; empty: each
 
   bool tied_head = true;       ///< the head's weight is that of the token embedding
   std::int64_t predicted = 0;  ///< tokens that a free head predicts, the first of the vocabulary; 0: all

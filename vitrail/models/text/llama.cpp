@@ -149,18 +149,28 @@ DecoderConfig read_qwen2(io::Fields& f) {
       f,
       {.vocab_size = 151936, .intermediate_size = 22016, .num_key_value_heads = 32, .max_position_embeddings = 32768});
   c.block.attention.qkv_bias = true;
+  std::int64_t first = 0;  // of the layers that slide, unless each says so itself
   if (f.get<bool>("use_sliding_window", false)) {
     c.sliding_window = f.optional<std::int64_t>("sliding_window", {1, 1 << 28}).value_or(0);
-    c.first_window_layer = f.get<std::int64_t>("max_window_layers", 28, {0, 1 << 28});
+    first = f.get<std::int64_t>("max_window_layers", 28, {0, 1 << 28});
   }
-  const auto types = f.optional<std::vector<std::string>>("layer_types").value_or(std::vector<std::string>());
-  for (std::int64_t i = 0; i < std::ssize(types); ++i) {
-    const bool slides = c.sliding_window > 0 && i >= c.first_window_layer;
-    const std::string expected = slides ? "sliding_attention" : "full_attention";
-    check(types[static_cast<std::size_t>(i)] == expected,
-          "{}: 'layer_types': layer {} is '{}', but '{}' follows from "
-          "the other fields",
-          f.source(), i, types[static_cast<std::size_t>(i)], expected);
+  const auto types = f.optional<std::vector<std::string>>("layer_types");
+  check(!types || std::ssize(*types) == c.depth, "{}: 'layer_types' has {} entries for {} layers", f.source(),
+        types ? types->size() : 0, c.depth);
+  for (std::int64_t i = 0; i < c.depth; ++i) {
+    bool slides = i >= first;
+    if (types) {
+      const std::string& type = (*types)[static_cast<std::size_t>(i)];
+      slides = type == "sliding_attention";
+      check(slides || type == "full_attention",
+            "{}: 'layer_types': layer {} is '{}', expected 'full_attention' or 'sliding_attention'", f.source(), i,
+            type);
+      check(!slides || c.sliding_window > 0,
+            "{}: 'layer_types': layer {} is 'sliding_attention', but 'use_sliding_window' and 'sliding_window' give it "
+            "no window",
+            f.source(), i);
+    }
+    c.slides.push_back(slides);
   }
   return c;
 }

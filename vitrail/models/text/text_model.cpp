@@ -34,6 +34,8 @@ constexpr std::array text_families = {&bert_family,
                                       &roberta_family,
                                       &torch_transformer_family};
 
+constexpr std::string_view pooler_weight = "pooler.dense.weight";  // of a bare encoder
+
 const TextFamily& text_family(const std::string& model_type, const std::string& source) {
   std::vector<std::string> known;
   for (const TextFamily* family : text_families) {
@@ -177,7 +179,7 @@ TextModel remake_text_model(const TextModel& model, const nn::StoreOptions& stor
 
 TextModel load_text_model(const fs::path& folder, const TextModelOptions& options) {
   const fs::path path = folder / config_file;
-  const Json config = read_config(folder);
+  Json config = read_config(folder);
   check(is_hub_config(config), "{}: it has no 'model_type', as a language model has", path.string());
   const std::string type = hub_model_type(config, path.string());
   const std::string source = path.string();
@@ -189,6 +191,11 @@ TextModel load_text_model(const fs::path& folder, const TextModelOptions& option
   TextModel model = make(type, family, config, source, options, {.fill = nn::Fill::meta});
   if (!meta) {
     const io::StoredTensors file = with_present_names(open_weights(folder));
+    if (model.net->parameters.find(pooler_weight) != nullptr &&
+        std::ranges::none_of(file.names(), [](const std::string& name) { return name.ends_with(pooler_weight); })) {
+      config["add_pooling_layer"] = false;  // config.json does not say that it was saved without
+      model = make(type, family, config, source, options, {.fill = nn::Fill::meta});
+    }
     const std::vector<NameRule> rules = family.names(*model.net);
     const NameMap names = names_in(file, rules, std::string(family.prefix));
     nn::StoreOptions store{.seed = options.seed, .fill = other_head ? options.fill : nn::Fill::leave};
@@ -218,7 +225,12 @@ TextModel load_text_model(const fs::path& folder, const TextModelOptions& option
 }
 
 TextModel open_text_model(const std::string& name_or_folder, const TextModelOptions& options) {
-  if (is_shipped_name(name_or_folder) || fs::is_directory(name_or_folder)) {
+  const std::vector<std::string> names = text_models();
+  const bool is_model = std::ranges::find(names, name_or_folder) != names.end();
+  // A folder of some other kind may have the name of a model.
+  const bool is_folder =
+      is_model ? fs::exists(fs::path(name_or_folder) / config_file) : fs::is_directory(name_or_folder);
+  if (is_shipped_name(name_or_folder) || is_folder) {
     return load_text_model(shipped_or(name_or_folder), options);
   }
   check(name_or_folder.find('/') == std::string::npos, "there is no model folder '{}'", name_or_folder);

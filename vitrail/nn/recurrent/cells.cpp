@@ -4,6 +4,7 @@
 #include <cmath>
 #include <utility>
 
+#include "vitrail/io/suggest.h"
 #include "vitrail/ops/math/activation.h"
 #include "vitrail/ops/math/arithmetic.h"
 #include "vitrail/ops/products/linear.h"
@@ -89,12 +90,15 @@ std::string_view name_of(RecurrentKind kind) {
 }
 
 RecurrentKind recurrent_kind_named(std::string_view name) {
+  std::vector<std::string> names;
   for (const auto& [known, kind] : recurrent_kinds) {
     if (known == name) {
       return kind;
     }
+    names.emplace_back(known);
   }
-  fail("unknown recurrent network '{}': expected rnn, lstm, gru, mut1, mut2, mut3 or nas", name);
+  fail("unknown recurrent network '{}': expected rnn, lstm, gru, mut1, mut2, mut3 or nas{}", name,
+       io::did_you_mean(name, names));
 }
 
 ElmanCell::ElmanCell(const Scope& scope, const CellConfig& config, const std::string& suffix)

@@ -23,4 +23,7 @@ struct Encoding {
   std::size_t size() const { return ids.size(); }
 };
 
+/// Appends the tokens of `from`, a text that begins so many code points behind the one of `to`.
+void append(Encoding& to, const Encoding& from, std::int64_t shift = 0);
+
 }  // namespace vitrail::text

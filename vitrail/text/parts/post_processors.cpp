@@ -12,15 +12,6 @@ namespace {
 
 using Encodings = std::vector<Encoding>;
 
-void append(Encoding& to, const Encoding& from) {
-  to.ids.insert(to.ids.end(), from.ids.begin(), from.ids.end());
-  to.type_ids.insert(to.type_ids.end(), from.type_ids.begin(), from.type_ids.end());
-  to.tokens.insert(to.tokens.end(), from.tokens.begin(), from.tokens.end());
-  to.offsets.insert(to.offsets.end(), from.offsets.begin(), from.offsets.end());
-  to.special.insert(to.special.end(), from.special.begin(), from.special.end());
-  to.attention_mask.insert(to.attention_mask.end(), from.attention_mask.begin(), from.attention_mask.end());
-}
-
 Encoding special_encoding(std::span<const SpecialToken> tokens, std::int64_t type_id) {
   Encoding encoding;
   for (const auto& [token, id] : tokens) {

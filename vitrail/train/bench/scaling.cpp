@@ -6,6 +6,7 @@
 #include <unordered_map>
 
 #include "vitrail/dist/link.h"
+#include "vitrail/tensor/clock.h"
 #include "vitrail/tensor/median.h"
 #include "vitrail/train/run/buckets.h"
 
@@ -32,7 +33,7 @@ MeasuredStep measure_step(BenchmarkOptions options, std::int64_t bucket_bytes) {
   check(options.training, "only training has gradients to send");
   MeasuredStep result;
   Clock::time_point began;
-  const auto seconds = [&began] { return std::chrono::duration<double>(Clock::now() - began).count(); };
+  const auto seconds = [&began] { return seconds_since(began); };
   std::unordered_map<const autograd::Slot*, double> complete;
   Buckets layout;
   std::vector<double> updates;

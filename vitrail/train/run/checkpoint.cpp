@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <charconv>
-#include <cstring>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -12,6 +11,7 @@
 #include "vitrail/io/file.h"
 #include "vitrail/io/wording.h"
 #include "vitrail/tensor/random.h"
+#include "vitrail/train/run/digest.h"
 
 namespace vitrail::train {
 namespace {
@@ -45,24 +45,6 @@ void parse(const std::string& source, const std::map<std::string, std::string>& 
   check(result.ec == std::errc() && result.ptr == end, "{}: '{}' is no number: '{}'", source, name, entry->second);
 }
 
-// A 64-bit digest that begins with `state`. It takes eight bytes at a time, so that it costs little compared with
-// writing them.
-std::uint64_t digest(std::uint64_t state, const std::byte* bytes, std::size_t size) {
-  const auto take = [&](std::uint64_t word) {
-    state = (state ^ word) * 0x9e3779b97f4a7c15U;
-    state ^= state >> 29;
-  };
-  std::uint64_t word = 0;
-  for (; size >= 8; size -= 8, bytes += 8) {
-    std::memcpy(&word, bytes, 8);
-    take(word);
-  }
-  word = size;
-  std::memcpy(&word, bytes, size);
-  take(word);
-  return state;
-}
-
 io::NamedTensors weights(const nn::Network& network) {
   io::NamedTensors tensors;
   for (const nn::Parameter& parameter : network.parameters.all()) {
@@ -81,7 +63,7 @@ std::uint64_t checksum(const io::NamedTensors& tensors) {
       state = mix(state, static_cast<std::uint64_t>(size));
     }
     const Tensor dense = tensor.contiguous();
-    sum += digest(state, dense.raw(), dense.bytes());
+    sum += digest(state, {dense.raw(), dense.bytes()});
   }
   return sum;
 }

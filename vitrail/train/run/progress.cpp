@@ -9,6 +9,8 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include "vitrail/tensor/clock.h"
+
 namespace vitrail::train {
 namespace {
 
@@ -84,7 +86,7 @@ void Progress::update(std::int64_t done, std::string_view details, std::int64_t 
 }
 
 double Progress::seconds_left(std::int64_t remaining_after) const {
-  const double passed = std::chrono::duration<double>(Clock::now() - began_).count();
+  const double passed = seconds_since(began_);
   const auto worked = static_cast<double>(std::max<std::int64_t>(done_ - first_, 1));
   return passed / worked * static_cast<double>(total_ - done_ + remaining_after);
 }

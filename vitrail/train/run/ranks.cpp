@@ -2,9 +2,7 @@
 
 #include <algorithm>
 #include <array>
-#include <cstring>
 #include <filesystem>
-#include <fstream>
 #include <functional>
 #include <set>
 #include <string_view>
@@ -20,6 +18,7 @@
 #include "vitrail/io/wording.h"
 #include "vitrail/kernels/cpu.h"
 #include "vitrail/train/run/checkpoint.h"
+#include "vitrail/train/run/digest.h"
 #include "vitrail/train/run/learner.h"
 #include "vitrail/train/run/run_folder.h"
 
@@ -77,19 +76,6 @@ std::string idle_of_one_rank(const RunOptions& options) {
   return idle.empty() ? ""
                       : fmt::format("note: {} {} for several ranks (mpirun -n 2 vitrail …), and there is one",
                                     fmt::join(idle, ", "), idle.size() == 1 ? "is" : "are");
-}
-
-// A number that tells the bytes of a file from others.
-std::uint64_t digest_of_file(const fs::path& path) {
-  std::ifstream file(path, std::ios::binary);
-  std::vector<char> block(std::size_t{1} << 20);
-  std::uint64_t sum = 0;
-  for (std::uint64_t size = 0; file.read(block.data(), std::ssize(block)), file.gcount() > 0;) {
-    size += static_cast<std::uint64_t>(file.gcount());
-    sum = sum * 0x9e3779b97f4a7c15 +
-          std::hash<std::string_view>()({block.data(), static_cast<std::size_t>(file.gcount())}) + size;
-  }
-  return sum;
 }
 
 // What stands in a file, or in the tables of a folder and of the folders right inside it.

@@ -12,6 +12,7 @@
 #include "vitrail/io/file.h"
 #include "vitrail/io/wording.h"
 #include "vitrail/kernels/cpu.h"
+#include "vitrail/tensor/clock.h"
 #include "vitrail/train/run/checkpoint.h"
 #include "vitrail/train/run/judge.h"
 #include "vitrail/train/run/learner.h"
@@ -29,8 +30,6 @@ using Clock = std::chrono::steady_clock;
 
 // Seconds after which a checkpoint is saved inside an epoch, unless --recovery-interval sets another interval.
 constexpr double seconds_between_checkpoints = 600;
-
-double seconds_since(Clock::time_point begin) { return std::chrono::duration<double>(Clock::now() - begin).count(); }
 
 // Thrown out of the work of a task when the user asks to stop.
 struct Stopped {};

@@ -13,6 +13,7 @@
 #include "vitrail/dist/packed.h"
 #include "vitrail/dist/tree_sum.h"
 #include "vitrail/io/wording.h"
+#include "vitrail/tensor/clock.h"
 #include "vitrail/train/run/gradient_sum.h"
 
 namespace vitrail::train {
@@ -269,7 +270,7 @@ std::optional<Update> Updates::Parts::make_together(Counters& counters, std::int
     sums->statistics.end_leaf();
   }
   own.wishes = wishes;
-  own.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
+  own.seconds = seconds_since(began);
   own.touched = sums->gradients.touched();
   Update made;
   const std::int64_t update = next_update(counters);

@@ -13,6 +13,7 @@
 #include "vitrail/io/wording.h"
 #include "vitrail/ops/math/arithmetic.h"
 #include "vitrail/ops/math/softmax.h"
+#include "vitrail/tensor/clock.h"
 #include "vitrail/train/finite.h"
 #include "vitrail/train/image_options.h"
 #include "vitrail/train/study/confusion.h"
@@ -267,7 +268,7 @@ Evaluation evaluate(const models::Model& model, const data::Dataset& dataset, da
     result.heads.push_back(tallies[h].accuracy());
   }
   result.indices = std::move(judged.indices);
-  result.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
+  result.seconds = seconds_since(began);
   result.images_per_second = static_cast<double>(result.count) / result.seconds;
   return result;
 }

@@ -133,6 +133,8 @@ ClassifyText::ClassifyText(const ClassifyTextOptions& options, const fs::path& c
   check(labels_.size() >= 2 || !checkpoint.empty(), "{}: all texts have the label '{}': there is nothing to tell apart",
         options_.data, labels_[0]);
   model_ = open_task_model(options_, checkpoint, tokenizer_, {"ForSequenceClassification"}, labels_);
+  check(!is_regression(model_), "'{}' predicts numbers ('problem_type' is 'regression'), not the classes of '{}'",
+        checkpoint.empty() ? options_.model : checkpoint.string(), options_.data);
   if (!checkpoint.empty()) {
     labels_ = models::labels_of(model_);  // of which data that it is evaluated on need not have all
   }

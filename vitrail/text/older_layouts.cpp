@@ -1,0 +1,421 @@
+#include "vitrail/text/older_layouts.h"
+
+#include <algorithm>
+#include <charconv>
+#include <map>
+#include <optional>
+#include <set>
+#include <sstream>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "vitrail/io/file.h"
+#include "vitrail/io/json.h"
+#include "vitrail/tensor/error.h"
+#include "vitrail/text/documents.h"
+#include "vitrail/text/parts/vocabulary.h"
+#include "vitrail/text/sentencepiece_file.h"
+#include "vitrail/text/strings/unicode.h"
+
+namespace vitrail::text {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+
+constexpr std::size_t longest_piece = 1 << 9;              // bytes; sentencepiece makes none of more than 16 characters
+constexpr std::size_t most_merged = std::size_t{1} << 28;  // bytes of all merges
+
+// An object in a file of the folder, of which some fields matter here; the file may be missing.
+class ConfigFile {
+ public:
+  explicit ConfigFile(const fs::path& file) : source_(file.string()) {
+    if (fs::exists(file)) {
+      json_ = io::read_json(file);
+      check(json_.is_object(), "{}: it must be an object", source_);
+    }
+  }
+  template <class T>
+  std::optional<T> optional(const std::string& key) const {
+    return io::Fields(json_, source_).optional<T>(key);
+  }
+  bool get(const std::string& key, bool fallback) const { return optional<bool>(key).value_or(fallback); }
+  // What a token's field names: a string, or an object with its "content"; `usual` if it names none.
+  std::string token(const std::string& key, const std::string& usual = "") const {
+    const std::string named = json_.contains(key) ? content_of(json_[key]) : "";
+    return named.empty() ? usual : named;
+  }
+  static std::string content_of(const json& token) {
+    const json& name = token.is_object() && token.contains("content") ? token["content"] : token;
+    return name.is_string() ? name.get<std::string>() : "";
+  }
+  const json& all() const { return json_; }
+  const std::string& source() const { return source_; }
+
+ private:
+  json json_ = json::object();
+  std::string source_;
+};
+
+ConfigFile tokenizer_config(const fs::path& folder) { return ConfigFile(folder / "tokenizer_config.json"); }
+
+std::int64_t id_in(const json& vocab, const std::string& token, const fs::path& file) {
+  const json& id = vocab.at(token);
+  check(id.is_number_integer() && id.get<std::int64_t>() >= 0 && id.get<std::int64_t>() <= largest_id,
+        "{}: the id of the token '{}' must be a whole number from 0 to {}", file.string(), token, largest_id);
+  return id.get<std::int64_t>();
+}
+
+std::vector<std::string> lines_in(const fs::path& file) {
+  std::istringstream text(io::read_text(file));
+  std::vector<std::string> lines;
+  for (std::string line; std::getline(text, line);) {
+    if (line.ends_with('\r')) {
+      line.pop_back();
+    }
+    lines.push_back(std::move(line));
+  }
+  check_utf8(text.view(), file.string());
+  return lines;
+}
+
+// A token of a file, a string or an object with its "content" and flags, as an added token of tokenizer.json: what it
+// does not say is as in AddedToken of Hugging Face's tokenizers.
+json read_token(const json& token, std::int64_t id, bool special, const std::string& place) {
+  const std::string content = ConfigFile::content_of(token);
+  check(!content.empty(), "{} must be a token, with at least one character", place);
+  json added = added_token(content, id);
+  added["special"] = special;
+  const auto take = [&](const char* flag) {
+    const bool is_said = token.is_object() && token.contains(flag);
+    if (is_said) {
+      added[flag] = token[flag];
+    }
+    return is_said;
+  };
+  for (const char* flag : {"single_word", "lstrip", "rstrip", "special"}) {
+    take(flag);
+  }
+  if (!take("normalized")) {
+    added["normalized"] = added["special"] != true;
+  }
+  return added;
+}
+
+// The tokens that are named as the first one, the last one … of a text, and further special ones, in the order of
+// transformers.
+std::vector<json> special_tokens(const ConfigFile& config, const ConfigFile& map) {
+  std::vector<json> tokens;
+  const auto take = [&](const json& token, const std::string& place) {
+    if (!token.is_null()) {
+      tokens.push_back(read_token(token, 0, true, place));
+      tokens.back()["special"] = true;
+    }
+  };
+  for (const char* key : {"bos_token", "eos_token", "unk_token", "sep_token", "pad_token", "cls_token", "mask_token"}) {
+    const ConfigFile& file = map.all().contains(key) ? map : config;
+    if (file.all().contains(key)) {
+      take(file.all()[key], fmt::format("{}: '{}'", file.source(), key));
+    }
+  }
+  for (const ConfigFile* file : {&config, &map}) {
+    for (const char* key : {"additional_special_tokens", "extra_special_tokens"}) {
+      if (file->all().contains(key)) {
+        for (const json& token : file->all()[key]) {  // of a list, or the values of an object
+          take(token, fmt::format("{}: '{}'", file->source(), key));
+        }
+      }
+    }
+  }
+  return tokens;
+}
+
+// The tokens that the files beside a vocabulary add to it (from_pretrained() of transformers'
+// tokenization_utils_base.py).
+struct TokensBeside {
+  std::map<std::int64_t, json> listed;  // by their ids
+  std::vector<json> named;              // special ones, which need not be among these
+};
+
+TokensBeside read_tokens_beside(const fs::path& folder) {
+  TokensBeside tokens;
+  const ConfigFile config = tokenizer_config(folder);
+  const std::string key = "added_tokens_decoder";
+  if (config.all().contains(key)) {
+    const json& list = config.all()[key];
+    check(list.is_object(), "{}: '{}' must be an object of ids and tokens", config.source(), key);
+    for (const auto& [name, token] : list.items()) {
+      std::int64_t id = 0;
+      const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), id);
+      check(error == std::errc() && end == name.data() + name.size() && token.is_object(),
+            "{}: '{}': '{}' must be an id with an object that describes its token", config.source(), key, name);
+      json added = read_token(token, id, false, fmt::format("{}: '{}': '{}'", config.source(), key, name));
+      check(tokens.listed.emplace(id, std::move(added)).second, "{}: '{}': two tokens have the id {}", config.source(),
+            key, id);
+    }
+    tokens.named = special_tokens(config, ConfigFile(""));
+    return tokens;
+  }
+  tokens.named = special_tokens(config, ConfigFile(folder / "special_tokens_map.json"));
+  std::set<std::string> special;
+  for (const json& token : tokens.named) {
+    special.insert(ConfigFile::content_of(token));
+  }
+  const fs::path file = folder / "added_tokens.json";
+  const ConfigFile list(file);
+  for (const auto& [token, value] : list.all().items()) {
+    const std::int64_t id = id_in(list.all(), token, file);
+    json added = read_token(token, id, special.contains(token), file.string());
+    check(tokens.listed.emplace(id, std::move(added)).second, "{}: two tokens have the id {}", file.string(), id);
+  }
+  return tokens;
+}
+
+// Adds the tokens beside the vocabulary of a document, whose first ids are those of the vocabulary.
+json with_tokens_beside(json document, const fs::path& folder) {
+  const json& vocab = document["model"]["vocab"];
+  std::int64_t next = 0;
+  for (const auto& [token, id] : vocab.items()) {
+    next = std::max(next, id.is_number_integer() ? std::min(id.get<std::int64_t>(), largest_id) + 1 : 0);
+  }
+  json& added = document["added_tokens"];
+  std::map<std::string, std::size_t> places;  // of the tokens in `added`
+  for (const json& token : added) {
+    places.emplace(ConfigFile::content_of(token), places.size());
+  }
+  const auto put = [&](json token) {
+    const auto [place, is_new] = places.emplace(ConfigFile::content_of(token), added.size());
+    (is_new ? added.emplace_back() : added[place->second]) = std::move(token);
+  };
+  TokensBeside beside = read_tokens_beside(folder);
+  const auto id_of = [&](const json& token) {
+    const std::string content = ConfigFile::content_of(token);
+    return vocab.contains(content) ? vocab[content] : json(next);
+  };
+  for (auto& [id, token] : beside.listed) {
+    const json expected = id_of(token);
+    check(expected == id, "{}: the token '{}' was added with the id {}, but the vocabulary beside it gives it {}",
+          folder.string(), ConfigFile::content_of(token), id, expected.dump());
+    next += id == next ? 1 : 0;
+    put(std::move(token));
+  }
+  for (json& token : beside.named) {
+    if (!places.contains(ConfigFile::content_of(token))) {
+      token["id"] = id_of(token);
+      next += token["id"] == next ? 1 : 0;
+      put(std::move(token));
+    }
+  }
+  return document;
+}
+
+json read_merges(const fs::path& file, const json& vocab) {
+  json merges = json::array();
+  std::size_t number = 0;
+  for (const std::string& line : lines_in(file)) {
+    ++number;
+    if (line.empty() || line.starts_with("#version")) {
+      continue;
+    }
+    const std::size_t space = line.find(' ');
+    check(space != std::string::npos && line.find(' ', space + 1) == std::string::npos,
+          "{}: line {}: '{}' is not two tokens with a space between", file.string(), number, line);
+    const std::string left = line.substr(0, space);
+    const std::string right = line.substr(space + 1);
+    for (const std::string& token : {left, right, left + right}) {
+      check(vocab.contains(token), "{}: line {}: '{}' needs the token '{}', which is not in vocab.json", file.string(),
+            number, line, token);
+    }
+    merges.push_back(line);
+  }
+  return merges;
+}
+
+// The pairs that are joined to a piece, those that give the earliest piece first, and of one piece those with the
+// shorter left one (generate_merges() of transformers' tokenization_utils_base.py).
+json merges_of_pieces(const std::vector<std::string>& pieces, const std::vector<bool>& joined, const fs::path& file) {
+  std::set<std::string_view> known;
+  for (std::size_t i = 0; i < pieces.size(); ++i) {
+    if (joined[i]) {
+      known.insert(pieces[i]);
+    }
+  }
+  json merges = json::array();
+  std::size_t bytes = 0;
+  for (std::size_t i = 0; i < pieces.size(); ++i) {
+    const std::string_view piece = pieces[i];
+    for (std::size_t at = 1; joined[i] && at < piece.size(); ++at) {
+      const std::string_view left = piece.substr(0, at);
+      const std::string_view right = piece.substr(at);
+      if (known.contains(left) && known.contains(right)) {
+        bytes += piece.size();
+        check(bytes <= most_merged, "{}: its pieces are joined in too many ways", file.string());
+        merges.push_back({std::string(left), std::string(right)});
+      }
+    }
+  }
+  return merges;
+}
+
+// A template with a token in front of each text and one behind it, where they are.
+json template_of(const std::optional<std::pair<std::string, std::int64_t>>& begin,
+                 const std::optional<std::pair<std::string, std::int64_t>>& end) {
+  json special = json::object();
+  const auto around = [&](const char* text, int type) {
+    json parts = json::array();
+    const auto put = [&](const auto& token) {
+      if (token) {
+        const auto& name = token->first;
+        parts.push_back({{"SpecialToken", {{"id", name}, {"type_id", type}}}});
+        special[name] = {{"id", name}, {"ids", json::array({token->second})}, {"tokens", json::array({name})}};
+      }
+    };
+    put(begin);
+    parts.push_back({{"Sequence", {{"id", text}, {"type_id", type}}}});
+    put(end);
+    return parts;
+  };
+  const json single = around("A", 0);
+  json pair = single;
+  for (const json& part : around("B", 1)) {
+    pair.push_back(part);
+  }
+  return {{"type", "TemplateProcessing"}, {"single", single}, {"pair", pair}, {"special_tokens", special}};
+}
+
+}  // namespace
+
+std::string tokenizer_class_in(const fs::path& folder) {
+  std::string name = tokenizer_config(folder).optional<std::string>("tokenizer_class").value_or("");
+  constexpr std::string_view fast = "Fast";
+  return name.ends_with(fast) ? name.substr(0, name.size() - fast.size()) : name;
+}
+
+json byte_level_bpe_document(const fs::path& folder) {
+  const fs::path file = folder / "vocab.json";
+  const json vocab = io::read_json(file);
+  check(vocab.is_object(), "{}: it must be an object of tokens and ids", file.string());
+  const json merges = read_merges(folder / "merges.txt", vocab);
+  if (vocab.contains("<|startoftext|>") && vocab.contains("<|endoftext|>")) {
+    return with_tokens_beside(clip_document(vocab, merges), folder);
+  }
+  json document = empty_document({{"type", "BPE"}, {"vocab", vocab}, {"merges", merges}});
+  const bool prefix = tokenizer_config(folder).get("add_prefix_space", false);
+  document["pre_tokenizer"] = byte_level(prefix, true);
+  document["decoder"] = byte_level(true, true);
+  const auto id_of = [&](const std::string& token) { return id_in(vocab, token, file); };
+  if (vocab.contains("<s>") && vocab.contains("</s>") && vocab.contains("<mask>")) {
+    for (const char* token : {"<s>", "<pad>", "</s>", "<unk>"}) {
+      if (vocab.contains(token)) {
+        document["added_tokens"].push_back(added_token(token, id_of(token)));
+      }
+    }
+    document["added_tokens"].push_back(added_token("<mask>", id_of("<mask>"), true));
+    document["post_processor"] = {{"type", "RobertaProcessing"},
+                                  {"sep", {"</s>", id_of("</s>")}},
+                                  {"cls", {"<s>", id_of("<s>")}},
+                                  {"trim_offsets", true},
+                                  {"add_prefix_space", prefix}};
+  } else {
+    document["post_processor"] = byte_level(true, false);
+    if (vocab.contains("<|endoftext|>")) {
+      document["added_tokens"].push_back(added_token("<|endoftext|>", id_of("<|endoftext|>")));
+    }
+  }
+  return with_tokens_beside(std::move(document), folder);
+}
+
+json wordpiece_document(const fs::path& file) {
+  json vocab = json::object();
+  std::int64_t id = 0;
+  for (const std::string& line : lines_in(file)) {
+    check(vocab.emplace(line, id++).second, "{}: line {}: the token '{}' is there twice", file.string(), id, line);
+  }
+  const ConfigFile config = tokenizer_config(file.parent_path());
+  const std::string unknown = config.token("unk_token", "[UNK]");
+  const std::string begin = config.token("cls_token", "[CLS]");
+  const std::string end = config.token("sep_token", "[SEP]");
+  for (const std::string& token : {unknown, begin, end}) {
+    check(vocab.contains(token), "{}: the token '{}' is missing", file.string(), token);
+  }
+  json document = bert_document(vocab, config.get("do_lower_case", true), config.get("tokenize_chinese_chars", true),
+                                config.optional<bool>("strip_accents"));
+  document["model"]["unk_token"] = unknown;
+  for (const std::string& token :
+       {config.token("pad_token", "[PAD]"), unknown, begin, end, config.token("mask_token", "[MASK]")}) {
+    if (vocab.contains(token)) {
+      document["added_tokens"].push_back(added_token(token, vocab[token].get<std::int64_t>()));
+    }
+  }
+  document["post_processor"] = bert_template(vocab, begin, end);
+  return with_tokens_beside(std::move(document), file.parent_path());
+}
+
+json llama_document(std::string_view bytes, const fs::path& file) {
+  check_sentencepiece(bytes, file.string());
+  std::vector<std::string> pieces;
+  std::vector<bool> joined;
+  json vocab = json::object();
+  json added = json::array();
+  json unknown;
+  for (const auto& [piece, kind] : sentencepieces_in(bytes, file.string())) {
+    const auto id = std::ssize(pieces);
+    const std::string place = fmt::format("{}: piece {}", file.string(), id);
+    check(!piece.empty() && piece.size() <= longest_piece, "{} has {} bytes, expected 1 to {}", place, piece.size(),
+          longest_piece);
+    check_utf8(piece, place);
+    const bool special = kind == PieceKind::control || kind == PieceKind::unknown;
+    pieces.push_back(piece);
+    joined.push_back(!special && kind != PieceKind::byte);
+    check(vocab.emplace(piece, id).second, "{}: the token '{}' is there twice", file.string(), piece);
+    if (special || kind == PieceKind::user_defined) {
+      added.push_back(added_token(piece, id));
+      added.back()["special"] = special;
+    }
+    if (kind == PieceKind::unknown) {
+      unknown = piece;
+    }
+  }
+  json document = empty_document({{"type", "BPE"},
+                                  {"unk_token", unknown},
+                                  {"fuse_unk", true},
+                                  {"byte_fallback", true},
+                                  {"vocab", vocab},
+                                  {"merges", merges_of_pieces(pieces, joined, file)}});
+  document["added_tokens"] = std::move(added);
+  const ConfigFile config = tokenizer_config(file.parent_path());
+  const bool prefix = config.get("add_prefix_space", true);
+  document["pre_tokenizer"] = {{"type", "Metaspace"},
+                               {"replacement", "▁"},
+                               {"prepend_scheme", !prefix                       ? "never"
+                                                  : config.get("legacy", false) ? "always"
+                                                                                : "first"},
+                               {"split", false}};
+  json decoders = {{{"type", "Replace"}, {"pattern", {{"String", "▁"}}}, {"content", " "}},
+                   {{"type", "ByteFallback"}},
+                   {{"type", "Fuse"}}};
+  if (prefix) {
+    decoders.push_back({{"type", "Strip"}, {"content", " "}, {"start", 1}, {"stop", 0}});
+  }
+  document["decoder"] = {{"type", "Sequence"}, {"decoders", decoders}};
+  document = with_tokens_beside(std::move(document), file.parent_path());
+  const auto around = [&](const char* key, const char* fallback, bool wanted) {
+    std::optional<std::pair<std::string, std::int64_t>> token;
+    if (wanted) {
+      const std::string name = config.token(key, fallback);
+      const auto found =
+          std::ranges::find_if(document["added_tokens"], [&](const json& one) { return one["content"] == name; });
+      check(found != document["added_tokens"].end(), "{}: '{}' is '{}', which is no special token of {}",
+            config.source(), key, name, file.filename().string());
+      token.emplace(name, (*found)["id"].get<std::int64_t>());
+    }
+    return token;
+  };
+  document["post_processor"] = template_of(around("bos_token", "<s>", config.get("add_bos_token", true)),
+                                           around("eos_token", "</s>", config.get("add_eos_token", false)));
+  return document;
+}
+
+}  // namespace vitrail::text

@@ -1,0 +1,31 @@
+/// \file
+/// Tokenizers in the files of transformers' older classes, as the tokenizer.json that means the same. Tokens that were
+/// added to them stand beside these files: in tokenizer_config.json ("added_tokens_decoder", "pad_token" …) or
+/// added_tokens.json and special_tokens_map.json.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <string_view>
+
+#include <nlohmann/json.hpp>
+
+namespace vitrail::text {
+
+/// The class of the tokenizer in a folder, as its tokenizer_config.json says: "LlamaTokenizer"; "" if it does not, or
+/// there is none. A class that is called Fast is the one without that.
+std::string tokenizer_class_in(const std::filesystem::path& folder);
+
+/// GPT-2's vocab.json and merges.txt, or RoBERTa's, which has other special tokens, or CLIP's (GPT2Converter,
+/// RobertaConverter and CLIPConverter of transformers' convert_slow_tokenizer.py).
+nlohmann::json byte_level_bpe_document(const std::filesystem::path& folder);
+
+/// BERT's vocab.txt, a token a line (BertConverter).
+nlohmann::json wordpiece_document(const std::filesystem::path& file);
+
+/// A file of sentencepiece, of the kind BPE, as transformers' LlamaTokenizer reads it, for which `<s>` begins a text
+/// unless "add_bos_token" of the tokenizer_config.json beside it is false. What it makes of texts before it looks for
+/// pieces (its "normalizer_spec") counts for nothing there.
+nlohmann::json llama_document(std::string_view bytes, const std::filesystem::path& file);
+
+}  // namespace vitrail::text
