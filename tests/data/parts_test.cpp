@@ -61,6 +61,9 @@ TEST(Parts, SayWhichOfThemAreLeft) {
   EXPECT_EQ(choose_part(misspelt, "test", "data", notes)->name, "test");
   EXPECT_THAT(notes, ElementsAre("data: takes 'train' and leaves 'trian' (is 'train' meant?)"));
   notes.clear();
+  EXPECT_EQ(choose_part(parts_named({"fold0", "fold1", "fold2"}), "fold1", "data", notes, {})->name, "fold1");
+  EXPECT_TRUE(notes.empty());
+  notes.clear();
   EXPECT_EQ(choose_part(parts_named({"train", "test", "valdation", "vla"}), "validation", "data", notes)->name, "test");
   EXPECT_THAT(notes, ElementsAre("data: takes 'test' in place of 'validation', which is not there",
                                  "data: takes 'test' and leaves 'valdation' (is 'validation' meant?) and 'vla' (is "

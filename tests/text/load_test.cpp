@@ -99,6 +99,17 @@ TEST_F(Files, OfRoberta) {
   write("merges.txt", merges_of(document["model"]));
   write("tokenizer_config.json", R"({"add_prefix_space": true, "model_max_length": 512})");
   expect_golden(load(), "roberta");
+  const Tokenizer roberta = load();
+  EXPECT_EQ(roberta.encode("ab").size(), roberta.encode("ab", false).size() + 2);
+  for (const auto& [file, says] : {std::pair("config.json", R"({"model_type": "gpt2"})"),
+                                   {"tokenizer_config.json", R"({"tokenizer_class": "GPT2Tokenizer"})"}}) {
+    write("tokenizer_config.json", R"({"add_prefix_space": true})");
+    write(file, says);
+    const Tokenizer gpt2 = load();
+    EXPECT_EQ(gpt2.encode("ab").size(), gpt2.encode("ab", false).size()) << file;
+  }
+  write("config.json", "{}");
+  write("tokenizer_config.json", "{}");
   vocab["<s>"] = "0";
   write("vocab.json", vocab.dump());
   EXPECT_EQ(complaint(), "…/vocab.json: the id of the token '<s>' must be a whole number from 0 to 4194303");

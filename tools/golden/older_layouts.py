@@ -65,6 +65,8 @@ def gpt2(texts):
                  "special_tokens_map.json": json.dumps({"pad_token": flags("<pad>")})},
         "flags": {"tokenizer_config.json": json.dumps({**config, "added_tokens_decoder": decoder(len(vocab))})},
         "named": {"tokenizer_config.json": json.dumps({**config, "pad_token": "[PAD]", "eos_token": "a", **special})},
+        "bos": {"tokenizer_config.json": json.dumps({**config, "add_bos_token": True, "bos_token": "<|endoftext|>"})},
+        "qwen2": {"config.json": json.dumps({"model_type": "qwen2"}), "tokenizer_config.json": json.dumps({"tokenizer_class": "Qwen2Tokenizer"})},
         "map": {"tokenizer_config.json": json.dumps(config), "special_tokens_map.json": json.dumps({"pad_token": flags("<pad>", lstrip=True)})},
     }
 

@@ -12,10 +12,12 @@
 
 #include <CLI/CLI.hpp>
 #include <fmt/ranges.h>
+#include <nlohmann/json.hpp>
 
 #include "vitrail/cli/say.h"
 #include "vitrail/data/beside.h"
 #include "vitrail/data/resize.h"
+#include "vitrail/io/json.h"
 #include "vitrail/io/wording.h"
 #include "vitrail/kernels/cpu.h"
 #include "vitrail/models/base/kwargs.h"
@@ -198,6 +200,25 @@ models::Model ModelFlags::open_for_images() const {
   return result;
 }
 
+namespace {
+
+// Throws Error if the classes of a folder of Hugging Face's exclude each other no more than numbers do.
+void check_one_class_each(const std::string& model, const std::filesystem::path& folder) {
+  std::error_code error;
+  if (!std::filesystem::exists(folder / models::config_file, error)) {
+    return;
+  }
+  const nlohmann::json config = io::read_json(folder / models::config_file);
+  const std::string type = config.is_object() && config.contains("problem_type") && config["problem_type"].is_string()
+                               ? config["problem_type"].get<std::string>()
+                               : "";
+  check(type.empty() || type == "single_label_classification",
+        "'{}': its classes do not exclude each other ('problem_type' is '{}' in its config.json), as is expected here",
+        model, type);
+}
+
+}  // namespace
+
 models::Model ModelFlags::open_classifier() const {
   const std::string source = name_or_folder();
   check(!train::is_autoencoder(source), "'{}' is an autoencoder, which has no classifier", model);
@@ -210,6 +231,9 @@ models::Model ModelFlags::open_classifier() const {
         "'{}' ends in the bottleneck of an autoencoder, whose numbers are no classes: `vitrail embed --logits` writes "
         "them",
         model);
+  if (!num_classes.has_value()) {
+    check_one_class_each(model, source);
+  }
   return result;
 }
 
@@ -392,9 +416,14 @@ void check_not_of_model(const std::string& output, const ModelFlags& model) {
                                         "special_tokens_map.json"};
   const bool may_be_its =
       name.starts_with("model") || name.starts_with("pytorch_model") || std::ranges::find(own, name) != own.end();
-  check(!may_be_its || !std::filesystem::exists(file, error) ||
-            !std::filesystem::equivalent(std::filesystem::absolute(file).parent_path(), model.name_or_folder(), error),
+  const std::filesystem::path folder = std::filesystem::absolute(file).parent_path();
+  if (!may_be_its || !std::filesystem::exists(file, error)) {
+    return;
+  }
+  check(!std::filesystem::equivalent(folder, model.name_or_folder(), error),
         "'{}' belongs to the model '{}': choose another --output", output, model.model);
+  check(!std::filesystem::exists(folder / models::config_file, error),
+        "'{}' belongs to a model, whose {} lies beside it: choose another --output", output, models::config_file);
 }
 
 void note_left_out(const std::string& folder) {

@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "vitrail/io/file.h"
+#include "vitrail/io/json.h"
 #include "vitrail/tensor/error.h"
 #include "vitrail/text/documents.h"
 #include "vitrail/text/older_layouts.h"
@@ -32,6 +33,20 @@ std::string config_beside(const fs::path& file) {
   return fs::exists(config) ? io::read_text(config) : "";
 }
 
+// The same beside an older layout, whose special tokens special_tokens_map.json may name.
+std::string config_with_map(const fs::path& file) {
+  const std::string own = config_beside(file);
+  const fs::path map = file.parent_path() / "special_tokens_map.json";
+  json config =
+      own.empty() ? json({{"tokenizer_class", "PreTrainedTokenizerFast"}}) : io::parse_json(own, file.string());
+  const json names = fs::exists(map) ? io::read_json(map) : json();
+  if (!names.is_object() || !config.is_object() || config.contains("added_tokens_decoder")) {
+    return own;
+  }
+  config.update(names);
+  return config.dump(2) + "\n";
+}
+
 Tokenizer from_document(const json& document, const std::string& source, std::string config = {}) {
   Pipeline pipeline = make_pipeline(document, source);
   pipeline.config = std::move(config);
@@ -47,12 +62,12 @@ Tokenizer load_file(const fs::path& file) {
     }
     const std::string bytes = kind == "LlamaTokenizer" ? io::read_text(file) : "";
     if (!bytes.empty() && is_sentencepiece_bpe(bytes, file.string())) {
-      return from_document(llama_document(bytes, file), file.string(), config_beside(file));
+      return from_document(llama_document(bytes, file), file.string(), config_with_map(file));
     }
     return Tokenizer(read_sentencepiece(file));
   }
   if (extension == ".txt") {
-    return from_document(wordpiece_document(file), file.string(), config_beside(file));
+    return from_document(wordpiece_document(file), file.string(), config_with_map(file));
   }
   Pipeline pipeline = read_pipeline(io::read_text(file), file.string());
   pipeline.config = config_beside(file);
@@ -74,7 +89,7 @@ Tokenizer load_tokenizer(const fs::path& path) {
   }
   if (has("vocab.json") && has("merges.txt")) {
     const fs::path vocab = path / "vocab.json";
-    return from_document(byte_level_bpe_document(path), vocab.string(), config_beside(vocab));
+    return from_document(byte_level_bpe_document(path), vocab.string(), config_with_map(vocab));
   }
   for (const char* name : {"vocab.txt", "tokenizer.model", "spiece.model", "sentencepiece.bpe.model"}) {
     if (has(name)) {

@@ -62,7 +62,8 @@ class ConfigFile {
 ConfigFile tokenizer_config(const fs::path& folder) { return ConfigFile(folder / "tokenizer_config.json"); }
 
 std::int64_t id_in(const json& vocab, const std::string& token, const fs::path& file) {
-  const json& id = vocab.at(token);
+  check(vocab.contains(token), "{}: the token '{}' is missing", file.string(), token);
+  const json& id = vocab[token];
   check(id.is_number_integer() && id.get<std::int64_t>() >= 0 && id.get<std::int64_t>() <= largest_id,
         "{}: the id of the token '{}' must be a whole number from 0 to {}", file.string(), token, largest_id);
   return id.get<std::int64_t>();
@@ -259,9 +260,11 @@ json merges_of_pieces(const std::vector<std::string>& pieces, const std::vector<
   return merges;
 }
 
+// A token and its id.
+using NamedToken = std::pair<std::string, std::int64_t>;
+
 // A template with a token in front of each text and one behind it, where they are.
-json template_of(const std::optional<std::pair<std::string, std::int64_t>>& begin,
-                 const std::optional<std::pair<std::string, std::int64_t>>& end) {
+json template_of(const std::optional<NamedToken>& begin, const std::optional<NamedToken>& end) {
   json special = json::object();
   const auto around = [&](const char* text, int type) {
     json parts = json::array();
@@ -285,6 +288,47 @@ json template_of(const std::optional<std::pair<std::string, std::int64_t>>& begi
   return {{"type", "TemplateProcessing"}, {"single", single}, {"pair", pair}, {"special_tokens", special}};
 }
 
+// The token that begins or ends a text, which tokenizer_config.json may name otherwise than `usual`, if "add_bos_token"
+// or "add_eos_token" there wants it, or else `wanted`.
+std::optional<NamedToken> token_around(const json& document, const ConfigFile& config, const std::string& end,
+                                       const std::string& usual, bool wanted) {
+  if (!config.get("add_" + end + "_token", wanted)) {
+    return std::nullopt;
+  }
+  const std::string key = end + "_token";
+  const std::string name = config.token(key, usual);
+  const json& added = document["added_tokens"];
+  const auto found = std::ranges::find_if(added, [&](const json& one) { return one["content"] == name; });
+  check(found != added.end(), "{}: '{}' is '{}', which is no special token", config.source(), key, name);
+  return NamedToken(name, (*found)["id"].get<std::int64_t>());
+}
+
+// The class of a tokenizer of vocab.json and merges.txt: as the folder says, or else as its vocabulary looks.
+std::string byte_level_class(const fs::path& folder, const json& vocab) {
+  const std::vector<std::pair<std::string, std::string>> of_models = {{"clip", "CLIPTokenizer"},
+                                                                      {"gpt2", "GPT2Tokenizer"},
+                                                                      {"qwen2", "Qwen2Tokenizer"},
+                                                                      {"roberta", "RobertaTokenizer"}};
+  const std::string own = tokenizer_class_in(folder);
+  const fs::path file = folder / "config.json";
+  const json config = fs::exists(file) ? io::read_json(file) : json();
+  const json type = config.is_object() && config.contains("model_type") ? config["model_type"] : json();
+  for (const auto& [model, name] : of_models) {
+    if (own == name || (own.empty() && type == model)) {
+      return name;
+    }
+  }
+  if (vocab.contains("<|startoftext|>") && vocab.contains("<|endoftext|>")) {
+    return "CLIPTokenizer";
+  }
+  return vocab.contains("<s>") && vocab.contains("</s>") && vocab.contains("<mask>") ? "RobertaTokenizer"
+                                                                                     : "GPT2Tokenizer";
+}
+
+// What cuts a text into words in Qwen2Tokenizer.
+constexpr const char* qwen2_words =
+    R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)";
+
 }  // namespace
 
 std::string tokenizer_class_in(const fs::path& folder) {
@@ -298,33 +342,49 @@ json byte_level_bpe_document(const fs::path& folder) {
   const json vocab = io::read_json(file);
   check(vocab.is_object(), "{}: it must be an object of tokens and ids", file.string());
   const json merges = read_merges(folder / "merges.txt", vocab);
-  if (vocab.contains("<|startoftext|>") && vocab.contains("<|endoftext|>")) {
+  const std::string kind = byte_level_class(folder, vocab);
+  const auto id_of = [&](const std::string& token) { return id_in(vocab, token, file); };
+  if (kind == "CLIPTokenizer") {
+    for (const char* token : {"<|startoftext|>", "<|endoftext|>"}) {
+      id_of(token);
+    }
     return with_tokens_beside(clip_document(vocab, merges), folder);
   }
   json document = empty_document({{"type", "BPE"}, {"vocab", vocab}, {"merges", merges}});
-  const bool prefix = tokenizer_config(folder).get("add_prefix_space", false);
+  const ConfigFile config = tokenizer_config(folder);
+  const bool prefix = config.get("add_prefix_space", false);
   document["pre_tokenizer"] = byte_level(prefix, true);
   document["decoder"] = byte_level(true, true);
-  const auto id_of = [&](const std::string& token) { return id_in(vocab, token, file); };
-  if (vocab.contains("<s>") && vocab.contains("</s>") && vocab.contains("<mask>")) {
-    for (const char* token : {"<s>", "<pad>", "</s>", "<unk>"}) {
-      if (vocab.contains(token)) {
-        document["added_tokens"].push_back(added_token(token, id_of(token)));
-      }
+  const auto add = [&](const char* token, bool lstrip = false) {
+    if (vocab.contains(token)) {
+      document["added_tokens"].push_back(added_token(token, id_of(token), lstrip));
     }
-    document["added_tokens"].push_back(added_token("<mask>", id_of("<mask>"), true));
+  };
+  if (kind == "RobertaTokenizer") {
+    for (const char* token : {"<s>", "<pad>", "</s>", "<unk>"}) {
+      add(token);
+    }
+    add("<mask>", true);
     document["post_processor"] = {{"type", "RobertaProcessing"},
                                   {"sep", {"</s>", id_of("</s>")}},
                                   {"cls", {"<s>", id_of("<s>")}},
                                   {"trim_offsets", true},
                                   {"add_prefix_space", prefix}};
-  } else {
-    document["post_processor"] = byte_level(true, false);
-    if (vocab.contains("<|endoftext|>")) {
-      document["added_tokens"].push_back(added_token("<|endoftext|>", id_of("<|endoftext|>")));
-    }
+    return with_tokens_beside(std::move(document), folder);
   }
-  return with_tokens_beside(std::move(document), folder);
+  if (kind == "Qwen2Tokenizer") {
+    document["normalizer"] = {{"type", "NFC"}};
+    const json split = {
+        {"type", "Split"}, {"pattern", {{"Regex", qwen2_words}}}, {"behavior", "Isolated"}, {"invert", false}};
+    document["pre_tokenizer"] = {{"type", "Sequence"}, {"pretokenizers", {split, byte_level(prefix, true, false)}}};
+  }
+  const char* const text_end = "<|endoftext|>";
+  add(text_end);
+  document = with_tokens_beside(std::move(document), folder);
+  const auto begin = token_around(document, config, "bos", text_end, false);
+  const auto end = token_around(document, config, "eos", text_end, false);
+  document["post_processor"] = begin || end ? template_of(begin, end) : byte_level(true, false);
+  return document;
 }
 
 json wordpiece_document(const fs::path& file) {
@@ -401,20 +461,8 @@ json llama_document(std::string_view bytes, const fs::path& file) {
   }
   document["decoder"] = {{"type", "Sequence"}, {"decoders", decoders}};
   document = with_tokens_beside(std::move(document), file.parent_path());
-  const auto around = [&](const char* key, const char* fallback, bool wanted) {
-    std::optional<std::pair<std::string, std::int64_t>> token;
-    if (wanted) {
-      const std::string name = config.token(key, fallback);
-      const auto found =
-          std::ranges::find_if(document["added_tokens"], [&](const json& one) { return one["content"] == name; });
-      check(found != document["added_tokens"].end(), "{}: '{}' is '{}', which is no special token of {}",
-            config.source(), key, name, file.filename().string());
-      token.emplace(name, (*found)["id"].get<std::int64_t>());
-    }
-    return token;
-  };
-  document["post_processor"] = template_of(around("bos_token", "<s>", config.get("add_bos_token", true)),
-                                           around("eos_token", "</s>", config.get("add_eos_token", false)));
+  document["post_processor"] = template_of(token_around(document, config, "bos", "<s>", true),
+                                           token_around(document, config, "eos", "</s>", false));
   return document;
 }
 

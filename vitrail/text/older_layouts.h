@@ -16,8 +16,9 @@ namespace vitrail::text {
 /// there is none. A class that is called Fast is the one without that.
 std::string tokenizer_class_in(const std::filesystem::path& folder);
 
-/// GPT-2's vocab.json and merges.txt, or RoBERTa's, which has other special tokens, or CLIP's (GPT2Converter,
-/// RobertaConverter and CLIPConverter of transformers' convert_slow_tokenizer.py).
+/// The vocab.json and merges.txt of GPT-2, Qwen2, RoBERTa or CLIP (GPT2Converter, Qwen2Converter, RobertaConverter and
+/// CLIPConverter of transformers' convert_slow_tokenizer.py): as the "tokenizer_class" of tokenizer_config.json or the
+/// "model_type" of config.json says, and otherwise as the vocabulary's special tokens tell.
 nlohmann::json byte_level_bpe_document(const std::filesystem::path& folder);
 
 /// BERT's vocab.txt, a token a line (BertConverter).

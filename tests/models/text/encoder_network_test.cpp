@@ -249,6 +249,12 @@ TEST(EncoderNetwork, KeepsWhatFitsOfAnotherHead) {
   expect_close(classes.net->parameters.at("bert.pooler.dense.bias").value, file.get("bert.pooler.dense.bias"), 0);
   EXPECT_EQ(classes.net->parameters.at("classifier.weight").value.shape(), (Shape{4, 8}));
   EXPECT_EQ(labels_of(classes), (std::vector<std::string>{"a", "b", "c", "d"}));
+  // RoBERTa's heads for texts and for words have different layers of one name.
+  for (const auto& [from, to] : {std::pair("roberta_classes", "RobertaForTokenClassification"),
+                                 std::pair("roberta_tokens", "RobertaForSequenceClassification")}) {
+    const TextModel other = load_text_model(encoder_folder(from), {.architecture = to, .labels = {"x", "y"}});
+    EXPECT_EQ(classifier_of(other).num_labels(), 2) << to;
+  }
   const TextModel others = load_text_model(encoder_folder("roberta_tokens"), {.labels = {"x", "y"}});
   EXPECT_EQ(classifier_of(others).num_labels(), 2);
   EXPECT_EQ(labels_of(load_text_model(encoder_folder("bert_classes"))),

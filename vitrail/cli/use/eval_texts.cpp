@@ -240,7 +240,8 @@ void evaluate_text_model(const ModelFlags& model, const ComputeFlags& compute, c
               "'{}' does not translate: it takes neither --num-beams nor --batch-tokens", name);
   check_usage(
       kind == "pixels" || kind == "classify-text" || kind == "translate" || kind == "embed" || flags.split.empty(),
-      "'{}' is a model of texts: it takes no --split", name);
+      "'{}' {}: its data have no parts, and it takes no --split", name,
+      kind == "tag" ? "labels words" : "is a model of texts");
   const std::string folder = model.name_or_folder();
   if (kind == "lm") {
     note_learned_texts<train::LanguageOptions>(folder, flags.data);

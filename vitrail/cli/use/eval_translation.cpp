@@ -60,6 +60,14 @@ void evaluate_translator(const std::string& model_name, const TranslationFlags& 
   const models::TextModel model = models::load_text_model(folder);
   const models::Translator& body = models::translator_of(model);
   const text::Tokenizer tokenizer = text::load_tokenizer(folder);
+  const text::Tokenizer cutting = tokenizer.with_truncation(text::Truncation{.max_length = body.max_positions()});
+  const auto sources = tokenizer.encode_batch(text.source, true, kernels::threads());
+  if (const auto cut = std::ranges::count_if(
+          sources, [&](const text::Encoding& line) { return std::ssize(line.ids) > body.max_positions(); });
+      cut > 0) {
+    say("note: {} of more than {} tokens, for which the model is made, {} cut, and left out of the loss\n",
+        io::counted(cut, "lines"), body.max_positions(), cut == 1 ? "is" : "are");
+  }
   generate::GenerationConfig config = generate::read_generation_config(folder);
   config.num_beams = flags.num_beams.value_or(config.num_beams);
   const std::int64_t batch_tokens = flags.batch_tokens.value_or(4096);
@@ -81,7 +89,7 @@ void evaluate_translator(const std::string& model_name, const TranslationFlags& 
   options.generate.interrupted = train::Interrupt::requested;
   options.advance = [&](std::int64_t lines) { advance(pairs.count() + lines); };
   const auto begin = std::chrono::steady_clock::now();
-  const auto translations = generate::translate(body, tokenizer, config, text.source, options);
+  const auto translations = generate::translate(body, cutting, config, text.source, options);
   const double seconds = seconds_since(begin);
   advance(pairs.count() + std::ssize(text.source));  // throws if it was interrupted
   progress.end();

@@ -215,6 +215,15 @@ bool is_all_for_training(const Parts& parts) {
   });
 }
 
+namespace {
+
+std::string without_digits(std::string name) {
+  std::erase_if(name, [](char c) { return c >= '0' && c <= '9'; });
+  return name;
+}
+
+}  // namespace
+
 const Part* choose_part(const Parts& parts, const std::string& split, const std::string& source,
                         std::vector<std::string>& notes, const PartSearch& search) {
   std::vector<const Part*> found = fitting(parts, split);
@@ -239,7 +248,8 @@ const Part* choose_part(const Parts& parts, const std::string& split, const std:
     if (part.name.empty()) {
       left.push_back(part.shown);
     } else if (const std::string name = meant(part.name, split);
-               !name.empty() && std::ranges::find(found, &part) == found.end()) {
+               !name.empty() && std::ranges::find(found, &part) == found.end() &&
+               without_digits(part.name) != without_digits(split)) {  // fold1 is no slip for fold0
       left.push_back(fmt::format("{} (is '{}' meant?)", part.shown, name));
     }
   }

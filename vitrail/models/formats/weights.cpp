@@ -170,6 +170,10 @@ nlohmann::json FolderConfig::arguments() const {
 nlohmann::json read_config(const fs::path& folder) {
   check(fs::is_directory(folder), "there is no model folder '{}'", folder.string());
   const fs::path path = folder / config_file;
+  check(!fs::exists(folder / "adapter_config.json"),
+        "'{}' has an adapter (adapter_config.json), which is not read: join it with its model first, with PEFT by "
+        "merge_and_unload() and save_pretrained()",
+        folder.string());
   check(fs::exists(path), "'{}' is not a model folder: it has no {}", folder.string(), config_file);
   return io::read_json(path);
 }

@@ -153,6 +153,16 @@ constexpr std::array<NameRule, 5> roberta_heads = {{{"", "lm_head.decoder.weight
                                                     {"classifier.@", "classifier.@"},
                                                     {"", "qa_outputs.@"}}};
 
+// The head for texts has two layers, that for tokens one: of a file with the other, none fits.
+std::vector<NameRule> roberta_heads_of(const TextNetwork& network) {
+  const bool of_texts = network.parameters.find("classifier.dense.weight") != nullptr;
+  std::vector<NameRule> rules = of_texts
+                                    ? std::vector<NameRule>{{"", "classifier.weight"}, {"", "classifier.bias"}}
+                                    : std::vector<NameRule>{{"", "classifier.dense.@"}, {"", "classifier.out_proj.@"}};
+  rules.insert(rules.end(), roberta_heads.begin(), roberta_heads.end());
+  return rules;
+}
+
 }  // namespace
 
 const TextFamily bert_family = {.model_type = "bert",
@@ -183,7 +193,7 @@ const TextFamily roberta_family = {.model_type = "roberta",
                                    .create = create_roberta,
                                    .names =
                                        [](const TextNetwork& network) {
-                                         return encoder_names(network, roberta_heads, {"roberta.@", "~@"});
+                                         return encoder_names(network, roberta_heads_of(network), {"roberta.@", "~@"});
                                        },
                                    .models = R"({
   "roberta-base": {"max_position_embeddings": 514, "type_vocab_size": 1, "layer_norm_eps": 1e-05},

@@ -117,6 +117,10 @@ void look_at_classes(const Wanted& wanted, PartOfData& part) {
   part.notes = data::notes_of({images.get()});
 }
 
+bool is_name_of_part(const std::string& name) {
+  return data::is_of_part(name, "train") || data::is_of_part(name, "validation") || data::is_of_part(name, "test");
+}
+
 void look_at_sequences(const Wanted& wanted, PartOfData& part) {
   const data::Sequences found =
       data::open_sequences(wanted.source, {.split = wanted.split, .classes = wanted.classes, .frames = {}});
@@ -126,6 +130,7 @@ void look_at_sequences(const Wanted& wanted, PartOfData& part) {
   // A folder of shards reads like classes, whose sequences are the folders inside of them.
   check(std::ranges::none_of(found.classes, [](const std::string& name) { return io::is_tar_name(name); }),
         "there are shards");
+  check(!std::ranges::all_of(found.classes, is_name_of_part), "its folders are parts");
   part.counts = {{"sequences", std::ssize(found.sequences)}, {"frames", found.images->size()}};
   part.classes = wanted.of_its_own(found.classes, [&](const auto& take) {
     std::ranges::for_each(found.sequences, [&](const data::Sequence& one) { take(one.label); });
@@ -377,9 +382,15 @@ std::vector<std::string> tasks_beside_classes(const fs::path& source) {
   if (!fs::exists(source, error) || tells_no_columns(source)) {
     return tasks;
   }
+  const bool is_table = io::is_table_file(source);  // whose columns have to be read
   for (const ImageKind& kind : recognised_kinds()) {
-    if (kind.has(source)) {
+    if (kind.has(source) && (!is_table || can_be_opened(data_of(kind, source)))) {
       tasks.emplace_back(kind.task);
+    }
+  }
+  if (is_table && tasks.empty()) {
+    if (const DataOfKind texts = texts_of_file(source); can_be_opened(texts)) {
+      tasks.emplace_back(texts.task);
     }
   }
   return tasks;

@@ -204,6 +204,7 @@ class Language final : public Task {
   double characters_ = 0;     // of a token to evaluate on
   std::unique_ptr<data::Prefetch<TextBatch>> batches_;
   TextBatch batch_;
+  std::string own_generation_;                         // generation_config.json of the model's folder
   std::unique_ptr<models::RecurrentTextState> state_;  // with --bptt: of the streams, behind the last batch
 };
 
@@ -216,6 +217,7 @@ Language::Language(const LanguageOptions& options, const fs::path& checkpoint) :
   const std::string corpus = text::read_corpus(options_.data, skipped);
   tokenizer_ = open_tokenizer(options_, checkpoint, corpus);
   model_ = make_language_model(options_, checkpoint, *tokenizer_);
+  own_generation_ = generation_config_of(checkpoint.empty() ? model_of(options_.model) : checkpoint);
   models::check_vocabulary(tokenizer_->vocab_size(), body().vocab_size());
   check(
       !checkpoint.empty() || !options_.grad_checkpointing || models::as_recurrent(body()) == nullptr,
@@ -301,7 +303,8 @@ void Language::read_documents(const std::string& corpus, const std::string& eval
   const auto seed = mix(static_cast<std::uint64_t>(options_.seed), hash("documents"));
   const std::int64_t tokens = options_.batch_tokens.value_or(options_.batch_size * block_);
   const auto parts = std::make_shared<TextDocuments>(std::move(training), block_);
-  check(parts->count() > 0, "{}: no document is left to learn", options_.data);
+  check(parts->count() > 0, "{}: no document is left to learn: blank lines part them; --val-share 0 holds none out",
+        options_.data);
   batches_ = std::make_unique<data::Prefetch<TextBatch>>(parts, parts->plan(tokens, !options_.no_shuffle, seed),
                                                          data::PrefetchOptions{.workers = 0, .items = "documents"});
   if (validation.empty()) {
@@ -412,6 +415,7 @@ void Language::save(const fs::path& folder) const {
   io::replace_folder(folder, [&](const fs::path& temporary) {
     models::write_text_model(model_, temporary);
     tokenizer_->save(temporary);
+    write_generation_config(temporary, own_generation_);
   });
 }
 

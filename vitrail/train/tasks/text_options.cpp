@@ -21,6 +21,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
+constexpr const char* generation_file = "generation_config.json";
+
 class IndexSamples final : public data::Samples<IndexBatch> {
  public:
   explicit IndexSamples(std::string items) : items_(std::move(items)) {}
@@ -245,6 +247,17 @@ std::unique_ptr<data::Prefetch<IndexBatch>> index_batches(const TextTaskOptions&
                 {.size = std::ssize(lengths), .batch_size = options.batch_size, .shuffle = shuffle, .seed = seed});
   return std::make_unique<data::Prefetch<IndexBatch>>(std::make_shared<IndexSamples>(items), std::move(plan),
                                                       data::PrefetchOptions{.workers = 0, .items = items});
+}
+
+std::string generation_config_of(const fs::path& folder) {
+  const fs::path file = folder / generation_file;
+  return fs::exists(file) ? io::read_text(file) : "";
+}
+
+void write_generation_config(const fs::path& folder, const std::string& text) {
+  if (!text.empty()) {
+    io::write_atomically(folder / generation_file, text);
+  }
 }
 
 std::optional<Drawn> TextTask::next() {

@@ -101,6 +101,12 @@ std::unique_ptr<data::Prefetch<IndexBatch>> index_batches(const TextTaskOptions&
                                                           const std::vector<std::int64_t>& lengths,
                                                           const std::string& items, bool shuffle);
 
+/// The generation_config.json of the folder that a model comes from, which a model trained from it keeps; "" if it has
+/// none.
+std::string generation_config_of(const std::filesystem::path& folder);
+/// Writes such a text into the folder of the trained model, unless it is "".
+void write_generation_config(const std::filesystem::path& folder, const std::string& text);
+
 /// A task whose model takes a batch of texts, which its batches name by index.
 class TextTask : public Task {
  public:

@@ -191,6 +191,7 @@ class TranslationTask final : public Task {
   std::optional<Pieces> pieces_;
   models::TextModel model_;
   generate::GenerationConfig generation_;  // greedy
+  std::string own_generation_;             // of the model's folder, if it is not a new one
   bool begins_with_zeros_ = false;
   std::shared_ptr<const SentencePairs> training_;
   std::shared_ptr<const SentencePairs> evaluated_;  // null: none
@@ -211,6 +212,7 @@ TranslationTask::TranslationTask(const TranslationOptions& options, const fs::pa
   models::check_vocabulary(tokenizer.vocab_size(), std::min(body.source_vocab_size(), body.target_vocab_size()));
   const std::int64_t longest = std::min(options_.max_length, body.max_positions());
   generation_ = generation_of(model_, longest);
+  own_generation_ = generation_config_of(checkpoint.empty() ? model_of(options_.model) : checkpoint);
   const SpecialTokens special = special_tokens(generation_);
   begins_with_zeros_ = (checkpoint.empty() && !fs::is_directory(model_of(options_.model))) ||
                        std::ranges::all_of(rows_of_padding(model_, generation_), is_zero);
@@ -304,7 +306,7 @@ void TranslationTask::save(const fs::path& folder) const {
   io::replace_folder(folder, [&](const fs::path& temporary) {
     models::write_text_model(model_, temporary);
     pieces_->source.save(temporary);
-    io::write_atomically(temporary / "generation_config.json", to_json(generation_).dump(2) + "\n");
+    write_generation_config(temporary, own_generation_.empty() ? to_json(generation_).dump(2) + "\n" : own_generation_);
   });
 }
 
