@@ -80,6 +80,28 @@ TEST_F(NineteenthWalk, DoesNotTakeAModelForItsBaseOrItsWeightsForAnOutput) {
   EXPECT_EQ(io::read_text(weights), before);
 }
 
+TEST_F(NineteenthWalk, SaysHowToLearnFromPartsWithYears) {
+  ASSERT_EQ(vitrail("scenes " + path("scenes") + " --count 4").status, 0);
+  fs::create_directories(path("coco/annotations"));
+  for (const char* part : {"train2017", "val2017"}) {
+    fs::copy(path("scenes/images"), path("coco/") + part);
+    fs::copy(path("scenes/instances.json"), path("coco/annotations/instances_") + part + ".json");
+  }
+  EXPECT_THAT(vitrail("info " + path("coco")).out, HasSubstr("vitrail train " + path("coco") + " --task detect\n"));
+}
+
+TEST_F(NineteenthWalk, DoesNotSayOfATableWithPartsThatItIsLearnt) {
+  write("parts.csv", "text,label,split\ntwo dogs,good,train\nsnow,bad,train\nthe man,good,test\n");
+  const std::string runs = path("parted");
+  ASSERT_EQ(vitrail("train " + path("parts.csv") + " --task classify-text --model " +
+                    golden_path("models/predictions/classes").string() +
+                    " --val-split test --epochs 1 -b 2 --threads 1 --output " + runs + " --experiment one")
+                .status,
+            0);
+  const Outcome whole = vitrail("eval " + runs + "/one " + path("parts.csv") + " --threads 1");
+  EXPECT_THAT(whole.err, AllOf(HasSubstr("choose one of them (--split"), Not(HasSubstr("has learnt these"))));
+}
+
 TEST_F(NineteenthWalk, TakesPartsInAnArchiveForNoClasses) {
   const std::string archive = path("parts.tar");
   ASSERT_EQ(std::system(("tar cf " + archive + " -C " + path("data") + " .").c_str()), 0);

@@ -1,5 +1,6 @@
 #include "vitrail/cli/use/eval_texts.h"
 
+#include <algorithm>
 #include <filesystem>
 #include <memory>
 #include <optional>
@@ -21,6 +22,7 @@
 #include "vitrail/models/text/encoder_network.h"
 #include "vitrail/models/text/sentence_model.h"
 #include "vitrail/models/text/text_model.h"
+#include "vitrail/text/labelled.h"
 #include "vitrail/text/parallel_text.h"
 #include "vitrail/train/run/interrupt.h"
 #include "vitrail/train/run/progress.h"
@@ -63,6 +65,13 @@ void note_learned_texts(const std::string& folder, const std::string& data) {
   const bool drawn = training.val_data.empty() && training.val_share > 0;
   say_note(fmt::format("the model has learnt these{}",
                        drawn ? fmt::format(", all but a share of {} that its run held out", training.val_share) : ""));
+}
+
+// Whether a table of texts says of which part each is.
+bool names_parts(const std::string& table, bool skips) {
+  std::int64_t skipped = 0;
+  return std::ranges::any_of(text::read_labelled_texts(table, skips ? &skipped : nullptr),
+                             [](const text::LabelledText& text) { return !text.split.empty(); });
 }
 
 // The options of a task on texts whose data are all to evaluate on. A task learns from something, too: from the same.
@@ -249,7 +258,7 @@ void evaluate_text_model(const ModelFlags& model, const ComputeFlags& compute, c
     note_learned_texts<train::TagOptions>(folder, flags.data);
   } else if (kind == "bert") {
     note_learned_texts<train::PretrainBertOptions>(folder, flags.data);
-  } else if (kind == "classify-text" && flags.split.empty()) {
+  } else if (kind == "classify-text" && flags.split.empty() && !names_parts(flags.data, flags.skip_broken)) {
     note_learned_texts<train::ClassifyTextOptions>(folder, flags.data);
   }
   if (kind == "translate") {

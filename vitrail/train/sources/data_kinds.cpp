@@ -34,7 +34,7 @@ struct Wanted {
   std::string split;
   std::vector<std::string> classes;  // those of the part for training, which other parts must have; none: any
 
-  bool for_training() const { return split.empty() || data::is_training_split(split); }
+  bool for_training() const { return split.empty() || data::is_of_part(split, "train"); }
   // Those of `all` classes that the part has: `for_each_label` calls what it is given with the label of each item.
   std::vector<std::string> of_its_own(
       const std::vector<std::string>& all,
