@@ -142,14 +142,17 @@ void bleu(BleuFlags flags) {
   }
 }
 
-// The tokenizer of BLEU for translations from one language to another, "de-en", as sacrebleu chooses it, unless one is
-// chosen already.
-std::string tokenizer_for(const std::string& languages, bool is_chosen) {
+// Wrong usage unless these are two languages, "de-en".
+void check_language_pair(const std::string& languages) {
   const std::size_t dash = languages.find('-');
   check_usage(dash != std::string::npos && dash > 0 && dash + 1 < languages.size(),
               "--language-pair is the codes of two languages such as de-en, not '{}'", languages);
-  const std::string target = languages.substr(dash + 1);
-  check_usage(is_chosen || (target != "ja" && target != "ko"),
+}
+
+// The tokenizer of BLEU for translations from one language to another, as sacrebleu chooses it.
+std::string tokenizer_for(const std::string& languages) {
+  const std::string target = languages.substr(languages.find('-') + 1);
+  check_usage(target != "ja" && target != "ko",
               "--language-pair {}: sacrebleu cuts this language by MeCab, which is not here: choose one by --tokenize",
               languages);
   return target == "zh" ? "zh" : text::BleuOptions().tokenize;
@@ -263,9 +266,10 @@ void add_bleu(CLI::App& app) {
       }
     }
     if (!flags->languages.empty()) {
-      const bool is_chosen = command.get_option("--tokenize")->count() > 0;
-      const std::string own = tokenizer_for(flags->languages, is_chosen);
-      flags->bleu.tokenize = is_chosen ? flags->bleu.tokenize : own;
+      check_language_pair(flags->languages);
+      if (command.get_option("--tokenize")->count() == 0) {
+        flags->bleu.tokenize = tokenizer_for(flags->languages);
+      }
     }
     bleu(*flags);
   });
