@@ -180,7 +180,7 @@ TEST_F(EighteenthWalk, LooksAtAPictureWithoutAModel) {
     EXPECT_EQ(outcome.status, 0) << outcome.err;
     EXPECT_THAT(outcome.err, HasSubstr("no MODEL is named: 'vitrail/"));
   }
-  refuses("predict " + path("nothing.png"), "IMAGES is required", 2);
+  refuses("predict " + path("nothing.png"), "there is no image");
   refuses("search " + image, "is an image: name the index to look through before it", 2);
 }
 

@@ -1,7 +1,10 @@
 // What a nineteenth newcomer stumbled over, who brought folders of transformers and archives of parts.
+#include <cmath>
 #include <filesystem>
 #include <fstream>
+#include <numeric>
 #include <string>
+#include <vector>
 
 #include <gmock/gmock.h>
 #include <nlohmann/json.hpp>
@@ -34,12 +37,38 @@ class NineteenthWalk : public Commands {
   }
 };
 
-TEST_F(NineteenthWalk, TellsNoClassesApartThatDoNotExcludeEachOther) {
-  const std::string image = " " + path("data/train/red/0.png");
+// The probabilities of a folder's classes for an image, in their order.
+std::vector<double> probabilities(const std::string& model, const std::string& image) {
+  const Outcome told = vitrail("predict " + model + " " + image + " --format json --topk 100");
+  EXPECT_EQ(told.status, 0) << told.err;
+  const Json said = Json::parse(told.out);
+  std::vector<double> result(said[0]["top"].size());
+  for (const Json& one : said[0]["top"]) {
+    result.at(one["index"].get<std::size_t>()) = one["probability"].get<double>();
+  }
+  return result;
+}
+
+TEST_F(NineteenthWalk, GivesEachClassItsOwnProbabilityWhereTheyDoNotExcludeEachOther) {
+  const std::string image = path("data/train/red/0.png");
   const std::string several = with("hf_vit", "several", "problem_type", "multi_label_classification");
-  refuses("predict " + several + image, "'problem_type' is 'multi_label_classification'");
-  const Outcome anew = vitrail("predict " + several + image + " --num-classes 2");
-  EXPECT_EQ(anew.status, 0) << anew.err;
+  const std::vector<double> alone = probabilities(several, image);
+  const std::vector<double> together = probabilities(golden_path("models/hf_vit"), image);
+  ASSERT_EQ(alone.size(), together.size());
+  const auto logit = [&](std::size_t i) { return std::log(alone[i] / (1 - alone[i])); };
+  for (std::size_t i = 1; i < alone.size(); ++i) {
+    EXPECT_NEAR(logit(i) - logit(0), std::log(together[i] / together[0]), 1e-4);
+  }
+  EXPECT_GT(std::abs(std::accumulate(alone.begin(), alone.end(), 0.0) - 1), 1e-2);
+  ASSERT_EQ(vitrail("convert " + several + " --output " + path("timm") + " --layout timm").status, 0);
+  EXPECT_EQ(probabilities(path("timm"), image), alone);
+  fs::create_directories(path("ants"));
+  fs::copy(path("data/train/red"), path("ants/ant"));
+  fs::copy(path("data/train/blue"), path("ants/bee"));
+  refuses("eval " + several + " " + path("ants"), "its 'problem_type' is");
+  const std::string numbers = with("hf_vit", "numbers", "problem_type", "regression");
+  refuses("predict " + numbers + " " + image, "predicts numbers ('problem_type' is 'regression'");
+  refuses("predict " + with("hf_vit", "other", "problem_type", "multi_label") + " " + image, "'problem_type'");
 }
 
 TEST_F(NineteenthWalk, TrainsLabelsThatExcludeEachOtherFromThoseThatDoNot) {
@@ -50,6 +79,7 @@ TEST_F(NineteenthWalk, TrainsLabelsThatExcludeEachOtherFromThoseThatDoNot) {
               " --epochs 1 -b 2 --val-share 0 --threads 1 --output " + path("runs") + " --experiment moods");
   ASSERT_EQ(trained.status, 0) << trained.err;
   EXPECT_FALSE(io::read_json(path("runs/moods/last/config.json")).contains("problem_type"));
+  refuses("eval " + several + " " + path("moods.tsv"), "do not exclude each other ('problem_type' is");
   write("moods.csv", "text,label\ntwo dogs,good\nsnow,bad\n");
   refuses("train " + path("moods.csv") + " --output " + path("runs"), "what is there is for --task classify-text");
 }
@@ -107,7 +137,8 @@ TEST_F(NineteenthWalk, TakesPartsInAnArchiveForNoClasses) {
   ASSERT_EQ(std::system(("tar cf " + archive + " -C " + path("data") + " .").c_str()), 0);
   const Outcome info = vitrail("info " + archive);
   EXPECT_EQ(info.status, 0) << info.err;
-  EXPECT_THAT(info.out, AllOf(HasSubstr("Images of classes"), Not(HasSubstr("Sequences"))));
+  EXPECT_THAT(info.out, AllOf(HasSubstr("Images of classes"), HasSubstr("validation   32 images"),
+                              HasSubstr("vitrail train " + archive + "\n"), Not(HasSubstr("Sequences"))));
 }
 
 }  // namespace

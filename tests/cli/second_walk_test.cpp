@@ -120,7 +120,8 @@ TEST_F(SecondWalk, TakesNoBottleneckForAClassifier) {
 
 TEST_F(SecondWalk, ReadsTablesThatBeginWithAByteOrderMark) {
   const std::string table = write("mark.tsv", "\xef\xbb\xbflabel\ttext\npos\tgood\nneg\tbad\n");
-  ASSERT_EQ(vitrail("tokenizer train " + table + " --model wordpiece --vocab-size 30 --output " + path("pieces") +
+  ASSERT_EQ(vitrail("tokenizer train " + write("mark.txt", "label text pos good neg bad") +
+                    " --model wordpiece --vocab-size 30 --output " + path("pieces") +
                     " --special-tokens '[PAD]' '[UNK]' '[CLS]' '[SEP]' '[MASK]'")
                 .status,
             0);
@@ -136,7 +137,7 @@ TEST_F(SecondWalk, ReadsTablesThatBeginWithAByteOrderMark) {
 TEST_F(SecondWalk, TakesTheTextsOfATableForTexts) {
   const std::string table = write("table.tsv", "label\ttext\npos\tgood one\nneg\tbad one\npos\tfine\nneg\tworse\n");
   const std::string wordpieces = path("wordpieces");
-  const Outcome learned = vitrail("tokenizer train " + table + " --model wordpiece --vocab-size 40 --output " +
+  const Outcome learned = vitrail("tokenizer train " + table + " --model wordpiece --vocab-size 36 --output " +
                                   wordpieces + " --special-tokens '[PAD]' '[UNK]' '[CLS]' '[SEP]' '[MASK]'");
   ASSERT_EQ(learned.status, 0) << learned.err;
   const Outcome trained =

@@ -98,10 +98,11 @@ TEST_F(ThirdWalk, IsToldOfColumnsThatSeemSwapped) {
     swapped += word + " weather\t" + (word.size() == 4 ? "pos" : "neg") + "\n";
   }
   const std::string table = write("swapped.tsv", swapped);
-  ASSERT_EQ(vitrail("tokenizer train " + table + " --model wordpiece --vocab-size 40 --output " + path("swapped") +
-                    " --special-tokens '[PAD]' '[UNK]' '[CLS]' '[SEP]' '[MASK]'")
-                .status,
-            0);
+  ASSERT_EQ(
+      vitrail("tokenizer train " + write("swapped.txt", swapped) + " --model wordpiece --vocab-size 40 --output " +
+              path("swapped") + " --special-tokens '[PAD]' '[UNK]' '[CLS]' '[SEP]' '[MASK]'")
+          .status,
+      0);
   const Outcome outcome = train(table, "swapped", " --model bert-tiny --threads 1 --tokenizer " + path("swapped"));
   EXPECT_THAT(outcome.out, HasSubstr("these are only 2 different texts: are the columns of '" + table + "' swapped?"));
 }

@@ -78,6 +78,9 @@ TEST(Parts, AreToldThatStandInForOthers) {
   EXPECT_EQ(choose_part(parts_named({"trainval", "test"}), "train", "data", notes)->name, "trainval");
   EXPECT_THAT(notes, ElementsAre("data: takes 'Test' in place of 'val', which is not there",
                                  "data: takes 'trainval' in place of 'train', which is not there"));
+  EXPECT_EQ(choose_part(parts_named({"training", "testing"}), "validation", "data", notes)->name, "testing");
+  EXPECT_EQ(choose_part(parts_named({"training", "testing"}), "test", "data", notes)->name, "testing");
+  EXPECT_EQ(names_in(parts_named({"testing", "training"})), "training, testing");
   EXPECT_THAT(error_of([&] {
                 choose_part(parts_named({"trainval", "val"}), "train", "data", notes);
               }),

@@ -116,7 +116,7 @@ TEST(ReadFile, SaysWhichFileCannotBeReadAndWhy) {
   const TemporaryFolder folder;
   EXPECT_EQ(error_of([&] { read_text(folder / "none"); }),
             "cannot read '" + (folder / "none").string() + "': No such file or directory");
-  EXPECT_THAT(error_of([&] { read_bytes(folder.path()); }), EndsWith("Is a directory"));
+  EXPECT_THAT(error_of([&] { read_bytes(folder.path()); }), EndsWith("that is a folder"));
   EXPECT_THAT(error_of([&] { MappedFile::open(folder / "none"); }), EndsWith("No such file or directory"));
   EXPECT_THAT(error_of([&] { MappedFile::open(folder.path()); }), EndsWith("that is a folder"));
   EXPECT_THAT(error_of([&] { MappedFile::open("/dev/null"); }), EndsWith("that is not a regular file"));

@@ -46,6 +46,61 @@ std::string sentences(const std::string& content) {
   });
 }
 
+std::string running(const std::string& name, const std::string& content) {
+  return reading(name, content, [](const std::filesystem::path& path) { return read_running_text(path); });
+}
+
+TEST(LabelledTexts, MayBeOfPartsByTruths) {
+  const test::TemporaryFolder folder;
+  std::ofstream(folder / "a.csv") << "text;label;is_valid\nyes;joy;False\nno;anger;True\n";
+  const std::vector<LabelledText> all = read_labelled_texts(folder / "a.csv");
+  ASSERT_EQ(all.size(), 2);
+  EXPECT_EQ(all[0].split, "train");
+  EXPECT_EQ(all[1].split, "validation");
+  EXPECT_EQ(all[1].text, "no");
+}
+
+TEST(LabelledTexts, MayBeObjectsWithOtherThanTexts) {
+  EXPECT_EQ(texts("a.jsonl", "{\"text\": \"a\", \"label\": true}\n{\"text\": \"b\", \"label\": 1.5}\n"),
+            "[true|a][1.5|b]");
+  const test::TemporaryFolder folder;
+  std::ofstream(folder / "a.jsonl") << "{\"text\": \"a\", \"label\": 1, \"is_valid\": true}\n"
+                                       "{\"text\": \"b\", \"label\": 2, \"is_valid\": false}\n";
+  const std::vector<LabelledText> all = read_labelled_texts(folder / "a.jsonl");
+  EXPECT_EQ(all[0].split, "validation");
+  EXPECT_EQ(all[1].split, "train");
+}
+
+TEST(RunningText, IsThatOfATable) {
+  EXPECT_EQ(running("a.txt", "text,label\nit is, so\n"), "text,label\nit is, so\n") << "no table by its name";
+  EXPECT_EQ(running("a.csv", "label,text\n1,\"it is, so\"\n2,\"two\nlines\"\n"), "it is, so\n\ntwo\nlines");
+  EXPECT_EQ(running("a.tsv", "text\tmeta\nit is\t1\n"), "it is");
+  EXPECT_EQ(running("a.jsonl", "{\"text\": \"it\", \"label\": [1]}\n{\"text\": \"is\"}\n"), "it\n\nis");
+  EXPECT_EQ(running("a.tsv", "good\tit is\n"),
+            "a.tsv: the first line must name the column 'text', but has 'good', 'it is'");
+  const auto alone = [](const std::string& name, const std::string& content) {
+    return reading(name, content,
+                   [](const std::filesystem::path& path) { return names_texts_alone(path) ? "yes" : "no"; });
+  };
+  EXPECT_EQ(alone("a.csv", "id,text\n1,a\n"), "yes");
+  EXPECT_EQ(alone("a.csv", "Label;Text\n1;a\n"), "no");
+  EXPECT_EQ(alone("a.jsonl", "{\"text\": \"a\"}\n"), "yes");
+  EXPECT_EQ(alone("a.jsonl", "[1, 2]\n"), "no");
+  EXPECT_EQ(alone("a.tsv", "joy\tWhat a day!\n"), "no");
+  EXPECT_EQ(alone("a.txt", "text\n"), "no");
+  EXPECT_EQ(running("a.csv", "text,split\na,train\nb,test\n"),
+            "a.csv: its texts are of the parts 'test' and 'train': a file of each part was expected");
+}
+
+TEST(TaggedSentences, AreNotThoseOfConllU) {
+  const std::string remedy =
+      " is CoNLL-U's: write the columns of the word and of its label alone, such as `grep -v '^#' "
+      "FILE | cut -f2,4`";
+  EXPECT_EQ(sentences("# sent_id = 1\n1\tA\ta\tDET\t_\t_\t0\t_\t_\t_\n"), "tags.txt: line 1" + remedy);
+  EXPECT_EQ(sentences("1\tA\ta\tDET\t_\t_\t0\t_\t_\t_\n"), "tags.txt: line 1" + remedy);
+  EXPECT_EQ(sentences("# O\n1 O\n"), "[#/O 1/O]");
+}
+
 TEST(LabelledTexts, AreReadFromTables) {
   EXPECT_EQ(texts("a.txt", "joy\tWhat a day!\n\nanger\tNo, \"no\"!\r\n"), "[joy|What a day!][anger|No, \"no\"!]");
   EXPECT_EQ(texts("a.tsv", "id\tsentence\tlabel\n1\tGood.\t1\n2\tBad.\t0\n"), "[1|Good.][0|Bad.]");

@@ -200,25 +200,6 @@ models::Model ModelFlags::open_for_images() const {
   return result;
 }
 
-namespace {
-
-// Throws Error if the classes of a folder of Hugging Face's exclude each other no more than numbers do.
-void check_one_class_each(const std::string& model, const std::filesystem::path& folder) {
-  std::error_code error;
-  if (!std::filesystem::exists(folder / models::config_file, error)) {
-    return;
-  }
-  const nlohmann::json config = io::read_json(folder / models::config_file);
-  const std::string type = config.is_object() && config.contains("problem_type") && config["problem_type"].is_string()
-                               ? config["problem_type"].get<std::string>()
-                               : "";
-  check(type.empty() || type == "single_label_classification",
-        "'{}': its classes do not exclude each other ('problem_type' is '{}' in its config.json), as is expected here",
-        model, type);
-}
-
-}  // namespace
-
 models::Model ModelFlags::open_classifier() const {
   const std::string source = name_or_folder();
   check(!train::is_autoencoder(source), "'{}' is an autoencoder, which has no classifier", model);
@@ -231,9 +212,8 @@ models::Model ModelFlags::open_classifier() const {
         "'{}' ends in the bottleneck of an autoencoder, whose numbers are no classes: `vitrail embed --logits` writes "
         "them",
         model);
-  if (!num_classes.has_value()) {
-    check_one_class_each(model, source);
-  }
+  check(result.pretrained.problem_type != models::ProblemType::regression,
+        "'{}' predicts numbers ('problem_type' is 'regression' in its config.json), not classes", model);
   return result;
 }
 
@@ -407,7 +387,7 @@ void check_not_of_model(const std::string& output, const ModelFlags& model) {
   const std::string name = file.filename().string();
   const std::vector<std::string> own = {"config.json",
                                         "preprocessor_config.json",
-                                        "generation_config.json",
+                                        models::generation_file,
                                         "tokenizer.json",
                                         "tokenizer_config.json",
                                         "train-state.safetensors",

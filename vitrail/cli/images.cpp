@@ -197,9 +197,10 @@ void PictureNames::note_others_in(const std::string& folder) const {
 }
 
 std::optional<std::string> image_without_model(ModelFlags& model, std::string_view shipped) {
-  if (!io::is_image_name(model.model) || !io::is_file(model.model)) {
+  if (!io::is_image_name(model.model)) {
     return std::nullopt;
   }
+  check(io::is_file(model.model), "there is no image '{}'", model.model);
   std::string image = std::exchange(model.model, std::string(shipped));
   say("note: no MODEL is named: '{}' looks at it, which knows little (vitrail models --shipped {})\n", shipped,
       shipped);

@@ -168,15 +168,40 @@ std::vector<text::LabelledText> list_texts_to_classify(const std::vector<std::st
   return texts;
 }
 
-std::vector<std::string> list_texts_to_tag(const std::vector<std::string>& arguments) {
+namespace {
+
+// The sentences of a file of words with labels, or nothing if it is another file.
+std::vector<text::TaggedSentence> tagged_sentences_of(const std::string& file, std::span<const std::string> labels) {
+  if (file.ends_with(".conll") && io::is_file(file)) {
+    return text::read_tagged_sentences(file);
+  }
+  try {
+    std::vector<text::TaggedSentence> found;
+    if (io::is_file(file)) {
+      found = text::read_tagged_sentences(file);
+    }
+    const bool known = std::ranges::all_of(found, [&](const text::TaggedSentence& sentence) {
+      return std::ranges::all_of(
+          sentence.labels, [&](const std::string& label) { return std::ranges::find(labels, label) != labels.end(); });
+    });
+    return known ? found : std::vector<text::TaggedSentence>();
+  } catch (const Error&) {  // the lines are texts
+    return {};
+  }
+}
+
+}  // namespace
+
+std::vector<std::string> list_texts_to_tag(const std::vector<std::string>& arguments,
+                                           std::span<const std::string> labels) {
   std::vector<std::string> texts;
   std::int64_t empty = 0;
   for (const std::string& argument : arguments) {
-    if (argument.ends_with(".conll") && io::is_file(argument)) {
-      for (const text::TaggedSentence& sentence : text::read_tagged_sentences(argument)) {
-        texts.push_back(fmt::format("{}", fmt::join(sentence.words, " ")));
-      }
-    } else {
+    const std::vector<text::TaggedSentence> tagged = tagged_sentences_of(argument, labels);
+    for (const text::TaggedSentence& sentence : tagged) {
+      texts.push_back(fmt::format("{}", fmt::join(sentence.words, " ")));
+    }
+    if (tagged.empty()) {
       std::ranges::copy(texts_of(argument, empty), std::back_inserter(texts));
     }
   }

@@ -42,8 +42,11 @@ void save_beside_files_of(const std::filesystem::path& source, const models::Tex
 std::vector<std::string> list_texts(const std::vector<std::string>& arguments);
 /// The texts to be classified: list_texts(), but of a table (text::names_table()) its texts, with second ones.
 std::vector<text::LabelledText> list_texts_to_classify(const std::vector<std::string>& arguments);
-/// The sentences whose words are to be labelled: list_texts(), but of a `.conll` file its words.
-std::vector<std::string> list_texts_to_tag(const std::vector<std::string>& arguments);
+/// The sentences whose words are to be labelled: list_texts(), but of a file of words with their labels
+/// (text::read_tagged_sentences()) the words. It is one if it is called `.conll`, or if all of its labels are among
+/// `labels`.
+std::vector<std::string> list_texts_to_tag(const std::vector<std::string>& arguments,
+                                           std::span<const std::string> labels);
 
 /// Adds --batch-tokens.
 CLI::Option* add_batch_tokens_flag(CLI::App& command, std::optional<std::int64_t>& batch_tokens);

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "vitrail/io/json.h"
+#include "vitrail/models/formats/weights.h"
 #include "vitrail/models/text/language_body.h"
 #include "vitrail/tensor/error.h"
 
@@ -135,8 +136,8 @@ EarlyStopping early_stopping_named(std::string_view name) {
 }
 
 fs::path generation_config_file(const fs::path& folder) {
-  const fs::path own = folder / "generation_config.json";
-  return fs::exists(own) ? own : folder / "config.json";
+  const fs::path own = folder / models::generation_file;
+  return fs::exists(own) ? own : folder / models::config_file;
 }
 
 GenerationConfig read_generation_config(const fs::path& folder, std::vector<std::string>* said) {

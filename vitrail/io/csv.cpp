@@ -1,6 +1,7 @@
 #include "vitrail/io/csv.h"
 
 #include <algorithm>
+#include <array>
 #include <utility>
 
 #include "vitrail/io/file.h"
@@ -100,6 +101,65 @@ std::optional<std::size_t> column_named(const CsvRow& header, std::span<const st
 std::optional<std::size_t> column_named(const CsvRow& header, std::initializer_list<std::string_view> names,
                                         const std::string& source) {
   return column_named(header, std::span(names.begin(), names.size()), source);
+}
+
+namespace {
+
+struct TruthColumn {
+  std::string_view name, when_true, when_false;
+};
+
+constexpr std::array<TruthColumn, 4> truth_columns = {{
+    {"is_valid", "validation", "train"},
+    {"is_val", "validation", "train"},
+    {"is_train", "train", "validation"},
+    {"is_test", "test", "train"},
+}};
+
+constexpr std::array<std::string_view, 5> true_words = {"true", "1", "1.0", "yes", "t"};
+constexpr std::array<std::string_view, 5> false_words = {"false", "0", "0.0", "no", "f"};
+
+// Nothing if the field is empty.
+std::optional<bool> truth_of(const CsvRow& row, std::size_t column, const std::string& source) {
+  const std::string word = part_in_cell(row.fields[column]);
+  if (word.empty()) {
+    return std::nullopt;
+  }
+  const bool is_true = std::ranges::find(true_words, word) != true_words.end();
+  check(is_true || std::ranges::find(false_words, word) != false_words.end(),
+        "{}: line {} says '{}' of which part it is, where True or False was expected", source, row.line,
+        row.fields[column]);
+  return is_true;
+}
+
+}  // namespace
+
+std::string part_in_cell(std::string_view cell) { return lower_case(trimmed(cell)); }
+
+std::string PartColumn::part_of(const CsvRow& row, const std::string& source) const {
+  const std::string word = part_in_cell(row.fields[column]);
+  if (when_true.empty()) {
+    return word;
+  }
+  if (test && truth_of(row, *test, source) == true) {
+    return "test";
+  }
+  const std::optional<bool> truth = truth_of(row, column, source);
+  return !truth ? "" : *truth ? when_true : when_false;
+}
+
+std::optional<PartColumn> part_column(const CsvRow& header, const std::string& source,
+                                      std::initializer_list<std::string_view> names) {
+  if (const auto column = column_named(header, names, source)) {
+    return PartColumn{*column};
+  }
+  for (const auto& [name, when_true, when_false] : truth_columns) {
+    if (const auto column = column_named(header, {name}, source)) {
+      const auto test = column_named(header, {"is_test"}, source);
+      return PartColumn{*column, std::string(when_true), std::string(when_false), test == column ? std::nullopt : test};
+    }
+  }
+  return std::nullopt;
 }
 
 }  // namespace vitrail::io

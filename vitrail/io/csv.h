@@ -1,7 +1,8 @@
 /// \file
-/// Tables of text, RFC 4180.
+/// Tables of text, RFC 4180, and what their columns say.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <filesystem>
 #include <initializer_list>
@@ -40,5 +41,26 @@ std::optional<std::size_t> column_named(const CsvRow& header, std::span<const st
                                         const std::string& source);
 std::optional<std::size_t> column_named(const CsvRow& header, std::initializer_list<std::string_view> names,
                                         const std::string& source);
+
+/// The words of a part's name in lower case, without spaces around them.
+std::string part_in_cell(std::string_view cell);
+
+/// A column that names parts, or one that tells two of them apart, as fastai's `is_valid` does.
+struct PartColumn {
+  std::size_t column = 0;
+  std::string when_true = {};  ///< the part of rows with True, 1 or yes; empty: the column names parts
+  std::string when_false = {};
+  std::optional<std::size_t> test = std::nullopt;  ///< beside it, the column that tells those to test on
+
+  std::size_t last() const { return test ? std::max(column, *test) : column; }  ///< the last column that is needed
+  /// The part that a row is of; "" if its field is empty. Throws Error, naming `source` and the line, if the field is
+  /// neither true nor false.
+  std::string part_of(const CsvRow& row, const std::string& source) const;
+};
+
+/// The first column of these `names` of a table with this header, or else `is_valid`, `is_val` or `is_train` (with
+/// `is_test` beside it) or `is_test`. Throws Error if two columns have that name.
+std::optional<PartColumn> part_column(const CsvRow& header, const std::string& source,
+                                      std::initializer_list<std::string_view> names = {"split", "set", "subset"});
 
 }  // namespace vitrail::io

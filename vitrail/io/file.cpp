@@ -31,7 +31,7 @@ namespace {
 
 std::atomic<int> waiting_for_input = 0;
 
-std::string reason(int error) { return std::generic_category().message(error); }
+std::string reason(int error) { return error == EISDIR ? "that is a folder" : std::generic_category().message(error); }
 
 [[noreturn]] void fail_reading(const fs::path& path, int error) {
   fail("cannot read '{}': {}", path.string(), reason(error));

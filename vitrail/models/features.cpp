@@ -47,7 +47,7 @@ Model with_classes(const Model& model, std::int64_t num_classes, const std::stri
   }
   renew_classifier(result);
   result.pretrained = model.pretrained;
-  result.pretrained.label_names.clear();
+  result.pretrained.forget_classes();
   return result;
 }
 

@@ -123,7 +123,10 @@ FolderConfig read_timm_config(const nlohmann::json& json, const fs::path& path) 
       arguments.erase(processor_key);
     }
     config.pretrained.bottleneck = beyond.get<bool>(bottleneck_key, false);
-    arguments.erase(bottleneck_key);
+    config.pretrained.problem_type = read_problem_type(beyond);
+    for (const char* key : {bottleneck_key, "problem_type"}) {
+      arguments.erase(key);
+    }
     config.model_args.update(arguments);
   }
   if (f.kind("pretrained_cfg") == io::Kind::absent) {  // timm's oldest layout has all in one object
@@ -250,6 +253,9 @@ OrderedJson config_json(const Model& model) {
   if (p.bottleneck) {
     config[own_object][bottleneck_key] = true;
   }
+  if (p.problem_type != ProblemType::single_label_classification) {
+    config[own_object]["problem_type"] = name_of(p.problem_type);
+  }
   if (!p.label_names.empty()) {
     config["label_names"] = p.label_names;
   }
@@ -319,7 +325,7 @@ Model load_model(const fs::path& given, const CreateOptions& options) {
   const Changes changes{.classifier = source_classes != model.net->num_classes(),
                         .pooling = asked.contains("global_pool") || asked.contains("fc_norm")};
   if (changes.classifier) {
-    model.pretrained.label_names.clear();
+    model.pretrained.forget_classes();
   }
   if (!meta) {
     const nn::Size2 source_size = source_size_of(config, made_with).value_or(nn::Size2{built.height, built.width});

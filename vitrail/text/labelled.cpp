@@ -3,7 +3,10 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <exception>
+#include <fstream>
 #include <optional>
+#include <set>
 
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
@@ -24,7 +27,6 @@ namespace {
 constexpr std::array<std::string_view, 3> text_columns = {"text", "sentence", "sentence1"};
 constexpr std::array<std::string_view, 2> second_columns = {"text_pair", "sentence2"};
 constexpr std::array<std::string_view, 1> label_columns = {"label"};
-constexpr std::array<std::string_view, 1> split_columns = {"split"};
 
 // Spaces at the ends of a label make no other of it.
 std::string label_in(const std::string& field) { return std::string(io::trimmed(field)); }
@@ -39,12 +41,12 @@ std::vector<LabelledText> read_columns(const std::vector<io::CsvRow>& rows, std:
                                        std::optional<std::size_t> label, const std::string& source) {
   std::vector<LabelledText> result;
   const auto second = io::column_named(rows[0], second_columns, source);
-  const auto split = io::column_named(rows[0], split_columns, source);
+  const auto split = io::part_column(rows[0], source, {"split"});
   for (const io::CsvRow& row : std::span(rows).subspan(1)) {
     check(row.fields.size() == rows[0].fields.size(), "{}: line {} has {}, expected {}", source, row.line,
           io::counted(std::ssize(row.fields), "fields"), rows[0].fields.size());
     result.push_back({row.fields[text], second ? row.fields[*second] : "", label ? label_in(row.fields[*label]) : "",
-                      split ? io::lower_case(io::trimmed(row.fields[*split])) : ""});
+                      split ? split->part_of(row, source) : ""});
     check_filled(result.back(), label.has_value(), source, row.line);
   }
   return result;
@@ -83,13 +85,25 @@ std::vector<LabelledText> read_table(const std::vector<io::CsvRow>& rows, bool m
                                      const std::string& source) {
   const auto text = rows.empty() ? std::nullopt : io::column_named(rows[0], text_columns, source);
   const auto label = rows.empty() ? std::nullopt : io::column_named(rows[0], label_columns, source);
-  if (text && (label || labels == Labels::optional)) {
-    return read_columns(rows, *text, label, source);
+  if (text && (label || labels != Labels::needed)) {
+    return read_columns(rows, *text, labels == Labels::none ? std::nullopt : label, source);
   }
-  check(!must_be_named, "{}: the first line must name {}, but has '{}'", source,
+  check(!must_be_named && labels != Labels::none, "{}: the first line must name {}, but has '{}'", source,
         labels == Labels::needed ? "the columns 'text' and 'label'" : "the column 'text'",
         rows.empty() ? "" : fmt::format("{}", fmt::join(rows[0].fields, "', '")));
   return read_pairs(rows, labels, source);
+}
+
+// The part that an object says it is of, by the fields that would be columns of a table.
+std::string part_of_object(const nlohmann::json& object, const std::string& source, std::size_t line) {
+  io::CsvRow names{line, {}};
+  io::CsvRow values{line, {}};
+  for (const auto& [key, value] : object.items()) {
+    names.fields.push_back(key);
+    values.fields.push_back(value.is_string() ? value.get<std::string>() : value.is_null() ? "" : value.dump());
+  }
+  const auto column = io::part_column(names, source, {"split"});
+  return column ? column->part_of(values, source) : "";
 }
 
 std::vector<LabelledText> read_objects(std::string_view corpus, Labels labels, const std::string& source) {
@@ -102,21 +116,24 @@ std::vector<LabelledText> read_objects(std::string_view corpus, Labels labels, c
     }
     const nlohmann::json object = io::parse_json(line, place);
     io::Fields f(object, place);
-    const auto first_of = [&](std::span<const std::string_view> names) -> std::optional<std::string> {
+    const auto first_of = [&](std::span<const std::string_view> names, bool any = false) -> std::optional<std::string> {
       for (const std::string_view name : names) {
         if (f.kind(name) != io::Kind::absent) {
-          return f.kind(name) == io::Kind::integer ? std::to_string(f.get<std::int64_t>(name))
-                                                   : f.get<std::string>(name);
+          const io::Kind kind = f.kind(name);
+          const bool plain =
+              kind == io::Kind::integer || (any && (kind == io::Kind::number || kind == io::Kind::boolean));
+          return plain ? f.raw(name).dump() : f.get<std::string>(name);
         }
       }
       return std::nullopt;
     };
     const auto text = first_of(text_columns);
-    const auto label = first_of(label_columns);
-    const bool has_label = label ? !label->empty() : labels == Labels::optional;
+    const bool alone = labels == Labels::none;
+    const auto label = alone ? std::nullopt : first_of(label_columns, true);
+    const bool has_label = label ? !label->empty() : labels != Labels::needed;
     check(text && !text->empty() && has_label, "{} has no '{}'", place, text && !text->empty() ? "label" : "text");
-    result.push_back({*text, first_of(second_columns).value_or(""), label.value_or(""),
-                      io::lower_case(io::trimmed(first_of(split_columns).value_or("")))});
+    result.push_back({*text, alone ? "" : first_of(second_columns).value_or(""), label.value_or(""),
+                      part_of_object(object, source, number)});
   }
   return result;
 }
@@ -135,6 +152,12 @@ std::size_t columns_of(const std::string& line) {
   return count;
 }
 
+// Whether a line is one of CoNLL-U: a comment ("# sent_id = 1"), or the ten columns of a word with its number.
+bool is_conll_u(const std::string& line) {
+  const bool comment = line.starts_with("# ") && line.find(" = ") != std::string::npos;
+  return comment || (std::ranges::count(line, '\t') == 9 && whole(line.substr(0, line.find('\t'))));
+}
+
 }  // namespace
 
 std::vector<LabelledText> read_labelled_texts(const std::filesystem::path& path, std::int64_t* skipped, Labels labels) {
@@ -151,6 +174,49 @@ std::vector<LabelledText> parse_labelled_texts(std::string_view content, std::st
           : read_table(rows_of_texts(content, ending, source), ending == ".csv", labels, source);
   check(!texts.empty(), "{}: there are no texts", source);
   return texts;
+}
+
+std::string read_running_text(const std::filesystem::path& path, std::int64_t* skipped) {
+  if (!names_table(path)) {
+    return read_corpus(path.string(), skipped);
+  }
+  std::string all;
+  std::set<std::string> parts;
+  for (const LabelledText& one : read_labelled_texts(path, skipped, Labels::none)) {
+    all += (all.empty() ? "" : "\n\n") + one.text;
+    parts.insert(one.split);
+  }
+  check(parts.size() < 2, "{}: its texts are of the parts {}: a file of each part was expected", path.string(),
+        io::quoted_list({parts.begin(), parts.end()}, "and"));
+  return all;
+}
+
+bool names_texts_alone(const std::filesystem::path& path) {
+  std::ifstream in(path);
+  std::string line;
+  if (!names_table(path) || !std::getline(in, line)) {
+    return false;
+  }
+  const std::string ending = io::lower_case(path.extension().native());
+  const std::string first(io::without_byte_order_mark(line));
+  std::vector<std::string> names;
+  try {
+    if (ending == ".jsonl" || ending == ".json") {
+      const nlohmann::json object = io::parse_json(first, path.string());
+      for (const auto& [key, value] : object.items()) {
+        names.push_back(key);
+      }
+    } else {
+      names = rows_of_texts(first, ending, path.string()).at(0).fields;
+    }
+  } catch (const std::exception&) {  // a line of none
+    return false;
+  }
+  const auto has = [&](std::span<const std::string_view> known) {
+    return std::ranges::any_of(
+        names, [&](const std::string& name) { return std::ranges::find(known, io::lower_case(name)) != known.end(); });
+  };
+  return has(text_columns) && !has(label_columns);
 }
 
 bool names_table(const std::filesystem::path& path) {
@@ -176,6 +242,10 @@ std::vector<TaggedSentence> parse_tagged_sentences(std::string_view content, con
       open = false;
       continue;
     }
+    check(!is_conll_u(line),
+          "{}: line {} is CoNLL-U's: write the columns of the word and of its label alone, such as "
+          "`grep -v '^#' FILE | cut -f2,4`",
+          source, number);
     const std::size_t end = line.find_last_not_of(" \t") + 1;
     const std::size_t word_end = std::min(line.find_first_of(" \t", begin), end);
     check(word_end < end, "{}: line {} has a word, but no label", source, number);

@@ -19,9 +19,12 @@ struct LabelledText {
   std::string split = {};  ///< the part that it is of, "train", "validation", "test" …; empty: none is said
 };
 
-/// Whether the texts of a file must have labels: where they need not, a table may lack the column, and a line that has
-/// no tab is a text.
-enum class Labels { needed, optional };
+/// Whether the texts of a file have labels.
+enum class Labels {
+  needed,
+  optional,  ///< a table may lack the column, and a line that has no tab is a text
+  none       ///< the first line of any table names its columns, and those of labels and of second texts are not read
+};
 
 /// Reads texts with labels by the file's name:
 /// - `.csv` and `.tsv` whose first line names columns: `text` (or `sentence`, `sentence1`), `label`, and perhaps
@@ -36,6 +39,11 @@ std::vector<LabelledText> read_labelled_texts(const std::filesystem::path& path,
 /// The texts of a file's content, given the ending of its name. Errors name `source`.
 std::vector<LabelledText> parse_labelled_texts(std::string_view content, std::string_view ending,
                                                const std::string& source, Labels labels = Labels::needed);
+/// The text of a corpus: of a table (names_table()) its texts, parted by blank lines; of any other file what
+/// read_corpus() reads. Throws Error, too, if the texts of a table are of several parts.
+std::string read_running_text(const std::filesystem::path& path, std::int64_t* skipped = nullptr);
+/// Whether a file is a table of texts (names_table()) whose first line names them, and no labels.
+bool names_texts_alone(const std::filesystem::path& path);
 /// Whether the file's name says that it is a table of texts: `.csv`, `.tsv`, `.json` or `.jsonl`.
 bool names_table(const std::filesystem::path& path);
 

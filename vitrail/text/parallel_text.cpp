@@ -14,6 +14,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "vitrail/io/csv.h"
 #include "vitrail/io/file.h"
 #include "vitrail/io/json.h"
 #include "vitrail/io/suggest.h"
@@ -40,7 +41,6 @@ bool is_blank_line(const std::string& line) { return line.find_first_not_of(" \t
 constexpr std::array<std::string_view, 2> source_columns = {"src", "source"};
 constexpr std::array<std::string_view, 2> target_columns = {"tgt", "target"};
 
-constexpr std::array<std::string_view, 1> part_columns = {"split"};
 constexpr std::array<std::string_view, 3> labelled_columns = {"text", "sentence", "label"};  // of what is no pair
 
 // `split`, unless it is null, is the part that the pair is of.
@@ -52,7 +52,7 @@ void add_pair(std::string source, std::string target, ParallelText& pairs, const
   pairs.source.push_back(std::move(source));
   pairs.target.push_back(std::move(target));
   if (split != nullptr) {
-    pairs.split.push_back(io::lower_case(io::trimmed(*split)));
+    pairs.split.push_back(io::part_in_cell(*split));
   }
 }
 
@@ -60,19 +60,19 @@ void read_rows(std::vector<io::CsvRow> rows, bool named, const std::string& file
   const auto src = rows.empty() ? std::nullopt : io::column_named(rows[0], source_columns, file);
   const auto tgt = rows.empty() ? std::nullopt : io::column_named(rows[0], target_columns, file);
   const bool known = src && tgt;
-  const auto split = known ? io::column_named(rows[0], part_columns, file) : std::nullopt;
+  const auto split = known ? io::part_column(rows[0], file, {"split"}) : std::nullopt;
   check(rows.empty() || known || !named || rows[0].fields.size() == 2,
         "{}: the first line must name the columns 'src' and 'tgt', but has {}", file,
         rows.empty() ? "" : io::quoted_list(rows[0].fields, "and"));
   const std::size_t source = known ? *src : 0;
   const std::size_t target = known ? *tgt : 1;
-  const bool parted = split.has_value();
-  const std::size_t part = split.value_or(0);
+  const std::size_t part = split ? split->last() : 0;
   for (io::CsvRow& row : std::span(rows).subspan(rows.empty() || !(known || named) ? 0 : 1)) {
     check(row.fields.size() > std::max({source, target, part}),
           "{}: line {} has {}, but a text and its translation{} were expected", file, row.line,
-          io::counted(std::ssize(row.fields), "fields"), parted ? ", and the part that they are of," : "");
-    add_pair(std::move(row.fields[source]), std::move(row.fields[target]), pairs, parted ? &row.fields[part] : nullptr);
+          io::counted(std::ssize(row.fields), "fields"), split ? ", and the part that they are of," : "");
+    const std::string of = split ? split->part_of(row, file) : "";
+    add_pair(std::move(row.fields[source]), std::move(row.fields[target]), pairs, split ? &of : nullptr);
   }
 }
 

@@ -23,7 +23,7 @@ std::vector<std::string> split_at_tabs(const std::string& line) {
 
 std::vector<io::CsvRow> rows_of_texts(std::string_view content, std::string_view ending, const std::string& source) {
   if (ending == ".csv") {
-    return io::parse_csv(content, source);
+    return io::parse_table(content, source);
   }
   std::vector<io::CsvRow> rows;
   std::size_t number = 0;

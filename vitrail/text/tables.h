@@ -10,7 +10,7 @@
 
 namespace vitrail::text {
 
-/// The rows of a table: of a `.csv` (`ending`) as io::parse_csv(); of any other what stands between tabs, in which
+/// The rows of a table: of a `.csv` (`ending`) as io::parse_table(); of any other what stands between tabs, in which
 /// quotes are text, without blank lines.
 std::vector<io::CsvRow> rows_of_texts(std::string_view content, std::string_view ending, const std::string& source);
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <optional>
 #include <utility>
 
 #include "vitrail/tensor/error.h"
@@ -84,5 +85,16 @@ Tokenizer Tokenizer::with_padding(std::optional<Padding> padding) const {
 const std::string& Tokenizer::kind() const { return engine_->kind(); }
 
 void Tokenizer::save(const std::filesystem::path& folder, bool type_ids) const { engine_->save(folder, type_ids); }
+
+std::int64_t ordinary_tokens(const Tokenizer& tokenizer) {
+  std::int64_t count = tokenizer.vocab_size();
+  while (count > 0 && tokenizer.has(count - 1) && tokenizer.is_special(count - 1)) {
+    --count;
+  }
+  for (const std::int64_t id : tokenizer.with_padding(std::nullopt).encode("").ids) {
+    count = std::max(count, id + 1);
+  }
+  return count;
+}
 
 }  // namespace vitrail::text

@@ -76,6 +76,9 @@ class Tokenizer {
 Tokenizer load_tokenizer(const std::filesystem::path& folder_or_file);
 /// The tokenizer that lies in a folder; nothing if there is none that can be read.
 std::optional<Tokenizer> tokenizer_in(const std::filesystem::path& folder);
+/// The number of tokens that a model has to know: all but special ones behind the others that stand in no text by
+/// themselves, as the `<pad>` that some folders of Llama add.
+std::int64_t ordinary_tokens(const Tokenizer& tokenizer);
 /// Whether two tokenizers are of one kind and have the same tokens by the same ids.
 bool have_the_same_tokens(const Tokenizer& a, const Tokenizer& b);
 

@@ -71,6 +71,9 @@ TEST(TextPredictions, FillMasksAsTransformers) {
   }
   const auto targets = p.expected["targets"].get<std::vector<std::string>>();
   expect_masks(fill_masks(p.model, p.tokenizer, p.texts[0], 5, targets)[0], p.expected["with_targets"]);
+  // transformers' pipeline decodes a token alone with all that it is, special ones too.
+  const std::vector<std::string> special = {"[UNK]"};
+  EXPECT_EQ(fill_masks(p.model, p.tokenizer, p.texts[0], 1, special)[0][0].token_str, "[UNK]");
   EXPECT_EQ(error_of([&] { fill_masks(p.model, p.tokenizer, "a man", 5); }), "there is no [MASK] in 'a man'");
   std::string long_text = p.texts[0];
   for (int i = 0; i < 600; ++i) {

@@ -190,6 +190,7 @@ void add_attention(CLI::App& app) {
   add_model_argument(command, flags->model);
   command.add_option("IMAGE", flags->image, "Image file: JPEG, PNG or WebP")->type_name("");
   command.add_option("--text", flags->text, "A text, for a model of texts: which word looks at which")
+      ->check([](const std::string& text) { return text.empty() ? "there is no text in it" : ""; })
       ->type_name("TEXT");
   const CLI::Option* const output =
       command.add_option("--output", flags->output, "Folder for the images")->capture_default_str()->type_name("DIR");

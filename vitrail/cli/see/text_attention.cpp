@@ -91,7 +91,7 @@ Reading read_text(const TextAttentionFlags& flags, const fs::path& folder, const
   check(encoding.size() > 0, "--text is empty: there is nothing to look at");
   check(std::ssize(encoding.ids) <= most_tokens, "--text has {} tokens, of which at most {} can be drawn",
         encoding.size(), most_tokens);
-  models::check_vocabulary(tokenizer.vocab_size(), model.net->shape().vocab_size, folder.string());
+  models::check_vocabulary(text::ordinary_tokens(tokenizer), model.net->shape().vocab_size, folder.string());
   Reading reading;
   reading.inputs.input_ids = row_of_ids(encoding.ids);
   reading.words.input = words_of(encoding, flags.text);

@@ -62,8 +62,12 @@ models::Model quantized(const models::Model& model, const QuantizeFlags& flags) 
 }
 
 std::string size_line(const nlohmann::ordered_json& bytes) {
-  return fmt::format("  size            {:.1f} MB, was {:.1f} MB", bytes["int8"].get<double>() / 1e6,
-                     bytes["float"].get<double>() / 1e6);
+  const double now = bytes["int8"].get<double>();
+  const double before = bytes["float"].get<double>();
+  const bool small = before < 1e6;
+  const double unit = small ? 1e3 : 1e6;
+  const char* const name = small ? "kB" : "MB";
+  return fmt::format("  size            {:.1f} {}, was {:.1f} {}", now / unit, name, before / unit, name);
 }
 
 void quantize(const QuantizeFlags& flags) {

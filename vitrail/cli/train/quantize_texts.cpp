@@ -17,7 +17,7 @@
 #include "vitrail/models/quantize.h"
 #include "vitrail/models/text/sentence_model.h"
 #include "vitrail/ops/math/normalize.h"
-#include "vitrail/text/corpus.h"
+#include "vitrail/text/labelled.h"
 #include "vitrail/text/parallel_text.h"
 #include "vitrail/text/tokenizer.h"
 #include "vitrail/train/run/progress.h"
@@ -40,8 +40,8 @@ double perplexity_of(const std::filesystem::path& folder, const std::string& fil
   const models::TextModel model = models::load_text_model(folder);
   const models::LanguageBody& body = models::language_of(model);
   const text::Tokenizer tokenizer = text::load_tokenizer(folder);
-  models::check_vocabulary(tokenizer.vocab_size(), body.vocab_size(), folder.string());
-  const std::vector<std::int64_t> ids = tokenizer.encode(text::read_corpus(file), false).ids;
+  models::check_vocabulary(text::ordinary_tokens(tokenizer), body.vocab_size(), folder.string());
+  const std::vector<std::int64_t> ids = tokenizer.encode(text::read_running_text(file), false).ids;
   const std::int64_t block = std::min(body.max_positions(), longest_block);
   const train::LanguageEvaluation result = train::evaluate_language(
       body, ids,

@@ -22,6 +22,7 @@
 #include "vitrail/io/json.h"
 #include "vitrail/io/wording.h"
 #include "vitrail/models/base/shipped.h"
+#include "vitrail/models/formats/weights.h"
 #include "vitrail/ops/math/reduce.h"
 #include "vitrail/text/tokenizer.h"
 #include "vitrail/train/captions/captions.h"
@@ -157,11 +158,11 @@ train::CaptionOptions caption_options_of(const CaptionFlags& flags, std::int64_t
   train::CaptionOptions options = train::caption_options(end, max_positions, usual_beams, usual_caption_tokens, dtype);
   const std::int64_t longest = max_positions - 1;
   generate::GenerationConfig& c = options.config;
-  if (fs::exists(folder / "generation_config.json")) {
+  if (fs::exists(folder / models::generation_file)) {
     std::vector<std::string> said;
     const std::int64_t most = *c.max_new_tokens;
     c = generate::read_generation_config(folder, &said);
-    say_generation_config((folder / "generation_config.json").string(), std::move(said),
+    say_generation_config((folder / models::generation_file).string(), std::move(said),
                           {{"num_beams", flags.num_beams.has_value()},
                            {"num_return_sequences", flags.num_return_sequences.has_value()},
                            {"early_stopping", !flags.early_stopping.empty()},

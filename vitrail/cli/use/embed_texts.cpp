@@ -31,7 +31,7 @@ class Embedder {
  public:
   Embedder(const std::string& folder, const train::TextRunOptions& options)
       : model_(models::open_sentence_model(folder)), tokenizer_(text::load_tokenizer(folder)), options_(options) {
-    models::check_vocabulary(tokenizer_.vocab_size(), model_.model.net->shape().vocab_size, folder);
+    models::check_vocabulary(text::ordinary_tokens(tokenizer_), model_.model.net->shape().vocab_size, folder);
   }
 
   Tensor operator()(const std::vector<std::string>& texts) const {

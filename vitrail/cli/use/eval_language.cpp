@@ -18,7 +18,7 @@
 #include "vitrail/io/wording.h"
 #include "vitrail/models/base/kwargs.h"
 #include "vitrail/models/text/text_model.h"
-#include "vitrail/text/corpus.h"
+#include "vitrail/text/labelled.h"
 #include "vitrail/text/strings/unicode.h"
 #include "vitrail/text/tokenizer.h"
 #include "vitrail/train/run/interrupt.h"
@@ -170,9 +170,9 @@ void evaluate_language_model(const ModelFlags& model_flags, const std::string& d
   const models::TextModel model = models::load_text_model(folder, changes);
   const models::LanguageBody& body = models::language_of(model);
   const text::Tokenizer tokenizer = text::load_tokenizer(folder);
-  const std::string words = text::read_corpus(data);
+  const std::string words = text::read_running_text(data);
   const std::vector<std::int64_t> ids = tokenizer.encode(words, false).ids;
-  models::check_vocabulary(tokenizer.vocab_size(), body.vocab_size(), folder.string());
+  models::check_vocabulary(text::ordinary_tokens(tokenizer), body.vocab_size(), folder.string());
   note_unknown(tokenizer, ids, data);
   std::vector<Curve> curves;
   for (const std::string& file : flags.beside) {

@@ -1,4 +1,5 @@
 // `vitrail forward` runs a model on tensors from a file, for comparison with other programs.
+#include <algorithm>
 #include <memory>
 #include <set>
 #include <string>
@@ -6,6 +7,7 @@
 
 #include <CLI/CLI.hpp>
 #include <fmt/core.h>
+#include <nlohmann/json.hpp>
 
 #include "vitrail/cli/app.h"
 #include "vitrail/cli/flags.h"
@@ -92,6 +94,23 @@ void add_records(io::NamedTensors& output, const std::string& name, const nn::Re
   }
 }
 
+// Says that the model attends to what fills up rows of ids where no mask leaves it out, as transformers does.
+void note_padding(const models::TextModel& model, const models::TextInputs& inputs, const std::string& file) {
+  const nlohmann::json config = nlohmann::json::parse(model.config);
+  const nlohmann::json pad = config.value("pad_token_id", nlohmann::json());
+  const Tensor& ids = inputs.input_ids;
+  if (inputs.attention_mask.defined() || !pad.is_number_integer() || !ids.defined() || ids.rank() != 2 ||
+      ids.dtype() != DType::i64 || ids.size(1) == 0) {
+    return;
+  }
+  const Tensor last = ids.select(1, ids.size(1) - 1).contiguous();
+  if (std::ranges::count(last.span<std::int64_t>(), pad.get<std::int64_t>()) > 0) {
+    say("note: {}: 'input_ids' end in the token for padding ({}), to which the model attends without an "
+        "'attention_mask'\n",
+        file, pad.get<std::int64_t>());
+  }
+}
+
 void forward_text(const ForwardFlags& flags) {
   check(!flags.model.num_classes && !flags.model.img_size,
         "'{}' is a model of texts: it takes no --num-classes or --img-size", flags.model.model);
@@ -111,6 +130,7 @@ void forward_text(const ForwardFlags& flags) {
   for (const Tensor& ids : {inputs.input_ids, inputs.decoder_input_ids}) {
     check(!ids.defined() || ids.numel() > 0, "{}: ids are {}: there is no token in them", flags.input, ids.shape());
   }
+  note_padding(model, inputs, flags.input);
   io::NamedTensors output;
   try {
     output = model.net->run(inputs, pass);

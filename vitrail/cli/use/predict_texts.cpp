@@ -40,7 +40,7 @@ void print_classes(const models::TextModel& model, const text::Tokenizer& tokeni
   const std::vector<std::string> labels = models::labels_of(model);
   const Tensor all = train::classify_texts(model, tokenizer, texts, flags.truncate, run_of(flags, dtype));
   LabelJson json = LabelJson::array();
-  const bool numbers = train::is_regression(model);  // of which none is likelier than others
+  const bool numbers = model.problem_type == models::ProblemType::regression;  // of which none is likelier than others
   std::vector<std::int64_t> own_order(labels.size());
   std::iota(own_order.begin(), own_order.end(), 0);
   const char* const value = numbers ? "value" : "probability";
@@ -111,7 +111,7 @@ void print_tags(const models::TextModel& model, const text::Tokenizer& tokenizer
   for (const std::string& given : flags.texts) {
     check_not_input(flags.output, given);
   }
-  const std::vector<std::string> texts = list_texts_to_tag(flags.texts);
+  const std::vector<std::string> texts = list_texts_to_tag(flags.texts, models::labels_of(model));
   note_unknown(tokenizer, texts);
   LabelJson json = LabelJson::array();
   if (flags.format == "csv") {
@@ -231,7 +231,8 @@ void predict_texts(const ModelFlags& flags, const ComputeFlags& compute, const P
   const bool each_token = models::classifier_of(model).each_token();
   check_usage(each_token || options.output.empty(), "'{}' labels no words: it takes no --output", folder);
   check_usage(!each_token || !options.topk_given, "'{}' labels each word: it takes no --topk", folder);
-  check_usage(!train::is_regression(model) || !options.topk_given, "'{}' predicts numbers: it takes no --topk", folder);
+  check_usage(model.problem_type != models::ProblemType::regression || !options.topk_given,
+              "'{}' predicts numbers: it takes no --topk", folder);
   const text::Tokenizer tokenizer = text::load_tokenizer(folder);
   (each_token ? print_tags : print_classes)(model, tokenizer, options, dtype);
 }

@@ -123,7 +123,7 @@ class IndexModel {
           "(CLIP, SigLIP)",
           name_);
     const text::Tokenizer tokenizer = train::load_pair_tokenizer(folder_);
-    models::check_vocabulary(tokenizer.vocab_size(), joint_->net->config().text.vocab_size, folder_);
+    models::check_vocabulary(text::ordinary_tokens(tokenizer), joint_->net->config().text.vocab_size, folder_);
     note_unread_words(tokenizer, texts);
     const train::PairTexts encoded = train::encode_pair_texts(*joint_->net, tokenizer, texts);
     if (const std::string note = train::cut_note(encoded, joint_->net->max_positions()); !note.empty()) {

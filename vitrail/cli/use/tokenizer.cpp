@@ -30,6 +30,8 @@
 #include "vitrail/io/file.h"
 #include "vitrail/io/json.h"
 #include "vitrail/tensor/error.h"
+#include "vitrail/text/labelled.h"
+#include "vitrail/text/parallel_text.h"
 #include "vitrail/text/parts/vocabulary.h"
 #include "vitrail/text/strings/unicode.h"
 #include "vitrail/text/train.h"
@@ -223,11 +225,30 @@ void info(const TokenizerFlags& flags) {
   }
 }
 
+// What a tokenizer learns from a file: of a table or of pairs the texts alone, of any other file all of it.
+std::string text_of(const std::string& file) {
+  std::string all;
+  const auto add = [&](const std::string& text) { all += text.empty() ? "" : text + "\n"; };
+  if (text::names_pairs(file)) {
+    const text::ParallelText pairs = text::read_parallel_text(file, "");
+    std::ranges::for_each(pairs.source, add);
+    std::ranges::for_each(pairs.target, add);
+  } else if (text::names_table(file)) {
+    for (const text::LabelledText& one : text::read_labelled_texts(file, nullptr, text::Labels::optional)) {
+      add(one.text);
+      add(one.second);
+    }
+  } else {
+    all = io::without_byte_order_mark(io::read_text(file));
+  }
+  return all;
+}
+
 // The lines of text files, with their ends, as the reference reads them too. sentencepiece wants them without.
 std::vector<std::string> read_lines(const std::vector<std::string>& files, bool with_ends) {
   std::vector<std::string> lines;
   for (const std::string& file : files) {
-    const std::string text(io::without_byte_order_mark(io::read_text(file)));
+    const std::string text = text_of(file);
     std::size_t number = 1;
     for (std::size_t begin = 0; begin < text.size(); ++number) {
       const std::size_t end = std::min(text.find('\n', begin), text.size() - 1) + 1;

@@ -99,7 +99,7 @@ class LineTranslator {
         body_(models::translator_of(model_)),
         tokenizer_(tokenizer_for(flags, folder_, body_)),
         config_(translation_config(flags, folder_, body_.max_positions())) {
-    models::check_vocabulary(tokenizer_.vocab_size(), body_.source_vocab_size(), folder_.string());
+    models::check_vocabulary(text::ordinary_tokens(tokenizer_), body_.source_vocab_size(), folder_.string());
     check_usage(body_.keeps_keys() || !flags.cache_dtype, "'{}' keeps no keys and values: it takes no --cache-dtype",
                 flags.model);
   }

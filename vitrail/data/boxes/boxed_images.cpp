@@ -52,14 +52,15 @@ std::vector<fs::path> annotations_in(const fs::path& folder) {
   return sorted_files(folder, [](const fs::path& path) { return path.extension() == ".xml"; });
 }
 
-// The file of a folder that is no part of others.
+// The file of a folder that is no part of others. Beside questions.json, annotations.json has VQA's answers.
 std::optional<fs::path> own_coco_file(const fs::path& folder) {
-  for (const char* name : {"instances.json", "_annotations.coco.json", "annotations.json"}) {
+  for (const char* name : {"instances.json", "_annotations.coco.json"}) {
     if (is_file(folder / name)) {
       return folder / name;
     }
   }
-  return std::nullopt;
+  const fs::path plain = folder / "annotations.json";
+  return is_file(plain) && !is_file(folder / "questions.json") ? std::optional(plain) : std::nullopt;
 }
 
 // annotations/instances_*.json, by what follows the underscore.

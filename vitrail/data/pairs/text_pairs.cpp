@@ -166,13 +166,13 @@ PairListing list_captions_csv(const fs::path& file, TablePart part) {
     path = *paths;
     text = *texts;
     part.first = 1;
-    part.split = split_column(rows[0], source);
+    part.split = io::part_column(rows[0], source);
   }
   part.columns = std::max(path, text) + 1;
   PairListing result;
   std::vector<fs::path> images;
   std::map<std::string, std::size_t> place_of;
-  if (const Parts parts = parts_in(rows, part); part.mixed && parts.size() > 1) {
+  if (const Parts parts = parts_in(rows, part, source); part.mixed && parts.size() > 1) {
     result.images.notes.push_back(note_of_all(parts, source));
   }
   for (const io::CsvRow* row : rows_of(rows, part, source, result.images.notes)) {

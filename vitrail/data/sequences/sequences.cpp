@@ -131,7 +131,8 @@ double angle_in(const std::string& field, const std::string& source, std::size_t
 struct FrameColumns {
   std::size_t path = 0;
   std::size_t sequence = 0;
-  std::optional<std::size_t> label, angle, split;
+  std::optional<std::size_t> label, angle;
+  std::optional<io::PartColumn> split;
 
   FrameColumns(const io::CsvRow& header, const std::string& source) {
     const auto paths =
@@ -144,7 +145,7 @@ struct FrameColumns {
     sequence = *sequences;
     label = label_column(header, source);
     angle = io::column_named(header, {"angle", "degrees"}, source);
-    split = split_column(header, source);
+    split = io::part_column(header, source);
   }
 };
 
@@ -155,7 +156,7 @@ std::set<std::string> parts_of_sequences(const std::vector<io::CsvRow>& rows, co
   std::map<std::string, std::string> part_of;
   for (std::size_t i = 1; i < rows.size(); ++i) {
     const auto& [line, fields] = rows[i];
-    const std::string part = part_in_cell(fields[*columns.split]);
+    const std::string part = columns.split->part_of(rows[i], source);
     const auto [before, fresh] = part_of.emplace(fields[columns.sequence], part);
     check(before->second == part,
           "{}: line {} puts the sequence '{}' into the part '{}', but an earlier line into '{}': a sequence is of one "

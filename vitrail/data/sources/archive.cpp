@@ -20,10 +20,10 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// The images of an archive that lie in folders of a part, or all images if `split` is "".
-std::vector<std::string> choose_images(std::vector<std::string> images, const std::string& split,
-                                       const std::string& source, std::vector<std::string>& notes) {
-  std::map<std::string, std::vector<std::string>> images_of;  // each part
+// The images that lie in a folder of each part, or of the part `split`.
+std::map<std::string, std::vector<std::string>> images_by_part(const std::vector<std::string>& images,
+                                                               const std::string& split) {
+  std::map<std::string, std::vector<std::string>> images_of;
   for (const std::string& image : images) {
     for (const fs::path& folder : fs::path(image).parent_path()) {
       std::vector<std::string>* own = is_part_name(folder.string(), split) ? &images_of[folder.string()] : nullptr;
@@ -32,9 +32,20 @@ std::vector<std::string> choose_images(std::vector<std::string> images, const st
       }
     }
   }
+  return images_of;
+}
+
+Parts parts_among(const std::map<std::string, std::vector<std::string>>& images_of) {
   std::vector<std::string> names;
   std::ranges::transform(images_of, std::back_inserter(names), [](const auto& part) { return part.first; });
-  const Parts parts = parts_named(names);
+  return parts_named(names);
+}
+
+// The images of an archive that lie in folders of a part, or all images if `split` is "".
+std::vector<std::string> choose_images(std::vector<std::string> images, const std::string& split,
+                                       const std::string& source, std::vector<std::string>& notes) {
+  const auto images_of = images_by_part(images, split);
+  const Parts parts = parts_among(images_of);
   if (split.empty()) {
     check_whole(parts, source);
     return images;
@@ -142,6 +153,17 @@ Listing list_shards(const std::vector<fs::path>& files, const fs::path& source, 
     fetch(std::move(places));
   };
   return listing;
+}
+
+Parts parts_of_archive(const fs::path& file) {
+  const io::Tar tar = io::Tar::open(file);
+  std::vector<std::string> images;
+  for (const io::TarEntry& entry : tar.entries()) {
+    if (!is_hidden(entry.name) && io::is_image_name(entry.name)) {
+      images.push_back(entry.name);
+    }
+  }
+  return holds_samples(tar) ? Parts() : parts_among(images_by_part(images, ""));
 }
 
 Listing list_tar(const fs::path& path, const std::string& split, const ListOptions& how) {

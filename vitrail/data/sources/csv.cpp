@@ -26,7 +26,7 @@ struct Columns {
   bool header = false;
   std::size_t path = 0;
   std::size_t label = 1;
-  std::optional<std::size_t> split;
+  std::optional<io::PartColumn> split;
 };
 
 // Finds the columns by the first line; that of labels may be missing unless they are needed.
@@ -44,7 +44,7 @@ Columns find_columns(const CsvRow& first, const std::string& source, bool labele
         source, labeled ? "s 'path' and 'label'" : " 'path'");
   columns.path = *path;
   columns.label = *label;
-  columns.split = split_column(first, source);
+  columns.split = io::part_column(first, source);
   return columns;
 }
 
@@ -77,10 +77,6 @@ std::optional<std::size_t> label_column(const CsvRow& header, const std::string&
   return io::column_named(header, {"label", "class", "class_name", "target", "category"}, source);
 }
 
-std::optional<std::size_t> split_column(const CsvRow& header, const std::string& source) {
-  return io::column_named(header, {"split", "set", "subset"}, source);
-}
-
 bool is_table_of_images(const fs::path& file) {
   std::error_code error;
   if (!io::is_table_name(file) || !fs::is_regular_file(file, error)) {
@@ -98,18 +94,18 @@ bool is_table_of_images(const fs::path& file) {
     };
     return !rows.empty() &&
            (std::ranges::any_of(rows[0].fields, is_there) ||
-            (path_column(rows[0], source) && (label_column(rows[0], source) || split_column(rows[0], source) ||
+            (path_column(rows[0], source) && (label_column(rows[0], source) || io::part_column(rows[0], source) ||
                                               io::column_named(rows[0], {"sequence", "question", "caption"}, source))));
   } catch (const Error&) {
     return false;
   }
 }
 
-Parts parts_in(const std::vector<CsvRow>& rows, const TablePart& part) {
+Parts parts_in(const std::vector<CsvRow>& rows, const TablePart& part, const std::string& source) {
   std::set<std::string> names;
   for (std::size_t i = part.first; part.split && i < rows.size(); ++i) {
-    if (rows[i].fields.size() > *part.split) {
-      names.insert(part_in_cell(rows[i].fields[*part.split]));
+    if (rows[i].fields.size() > part.split->last()) {
+      names.insert(part.split->part_of(rows[i], source));
     }
   }
   if (names == std::set<std::string>{""}) {  // no row says its part
@@ -125,12 +121,12 @@ Parts parts_of_table(const fs::path& file) {
   const std::vector<CsvRow> rows = io::read_table(file);
   return rows.empty() || !is_table_header(rows[0])
              ? Parts()
-             : parts_in(rows, {.first = 1, .split = split_column(rows[0], file.string())});
+             : parts_in(rows, {.first = 1, .split = io::part_column(rows[0], file.string())}, file.string());
 }
 
 std::vector<const CsvRow*> rows_of(const std::vector<CsvRow>& rows, const TablePart& part, const std::string& source,
                                    std::vector<std::string>& notes) {
-  const std::size_t needed = std::max(part.columns, part.split ? *part.split + 1 : 0);
+  const std::size_t needed = std::max(part.columns, part.split ? part.split->last() + 1 : 0);
   check(part.first > 0 || rows[0].fields.size() <= needed,
         "{}: line {} has {} fields, but {} were expected: put what has separators in quotes, or name the columns in a "
         "first line",
@@ -139,7 +135,7 @@ std::vector<const CsvRow*> rows_of(const std::vector<CsvRow>& rows, const TableP
     check(rows[i].fields.size() >= needed, "{}: line {} has {} of the {} columns", source, rows[i].line,
           rows[i].fields.size(), needed);
   }
-  const Parts parts = parts_in(rows, part);
+  const Parts parts = parts_in(rows, part, source);
   const Part* wanted = nullptr;
   if (!part.part.empty()) {
     wanted = choose_part(parts, part.part, source, notes, {.looked_for = ": no column 'split' says which rows it has"});
@@ -148,7 +144,7 @@ std::vector<const CsvRow*> rows_of(const std::vector<CsvRow>& rows, const TableP
   }
   std::vector<const CsvRow*> chosen;
   for (std::size_t i = part.first; i < rows.size(); ++i) {
-    if (wanted == nullptr || part_in_cell(rows[i].fields[*part.split]) == wanted->name) {
+    if (wanted == nullptr || part.split->part_of(rows[i], source) == wanted->name) {
       chosen.push_back(&rows[i]);
     }
   }

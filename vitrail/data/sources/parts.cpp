@@ -19,9 +19,9 @@ namespace fs = std::filesystem;
 
 constexpr std::array training_names = {"train", "training"};
 constexpr std::array validation_names = {"validation", "val", "valid", "eval", "evaluation", "dev"};
+constexpr std::array testing_names = {"test", "testing"};
 // What is taken in place of a part that is not there, and is a part of its own otherwise.
 constexpr const char* in_place_of_training = "trainval";  // of Pascal VOC
-constexpr const char* in_place_of_validation = "test";
 
 // The names that are known, in the order in which parts are listed.
 const std::vector<std::string>& known_names() {
@@ -29,7 +29,7 @@ const std::vector<std::string>& known_names() {
     std::vector<std::string> all(training_names.begin(), training_names.end());
     all.emplace_back(in_place_of_training);
     all.insert(all.end(), validation_names.begin(), validation_names.end());
-    all.emplace_back(in_place_of_validation);
+    all.insert(all.end(), testing_names.begin(), testing_names.end());
     return all;
   }();
   return names;
@@ -66,15 +66,13 @@ std::string in_place_of(const std::string& split, const Parts& parts) {
   const bool has_validation =
       std::ranges::any_of(parts, [](const Part& part) { return is_among(validation_names, without_year(part.name)); });
   return is_training_split(split) && !has_validation ? in_place_of_training
-         : is_among(validation_names, split)         ? in_place_of_validation
+         : is_among(validation_names, split)         ? testing_names.front()
                                                      : "";
 }
 
 }  // namespace
 
 bool is_same_part(std::string_view a, std::string_view b) { return io::lower_case(a) == io::lower_case(b); }
-
-std::string part_in_cell(std::string_view cell) { return io::lower_case(io::trimmed(cell)); }
 
 bool is_training_split(std::string_view split) { return is_among(training_names, split); }
 
@@ -88,6 +86,7 @@ std::vector<std::string> names_of_split(const std::string& split) {
   };
   add_others(training_names);
   add_others(validation_names);
+  add_others(testing_names);
   return names;
 }
 

@@ -35,9 +35,6 @@ std::string part_in_name(std::string_view file);
 /// Whether two words name the same part: "Val" and "val".
 bool is_same_part(std::string_view a, std::string_view b);
 
-/// The part that a cell of a table names: its words in lower case, without spaces around them.
-std::string part_in_cell(std::string_view cell);
-
 /// Sorts parts into the order that people name them in: training before validation before testing, whatever is of
 /// several years the latest first, and else as they were found.
 void sort_parts(Parts& parts);

@@ -69,35 +69,35 @@ Listing list_folder(const std::filesystem::path& path, bool labeled = true);
 /// Lists the images of a tar archive that lie in folders of the part `split` (choose_part()), or all images if it is
 /// "".
 Listing list_tar(const std::filesystem::path& path, const std::string& split, const ListOptions& how = {});
+/// The parts whose folders hold images of an archive; none of shards. Throws Error if it is no archive.
+Parts parts_of_archive(const std::filesystem::path& file);
 /// Lists the images of shards, and `source`, which names them, for what errors say (shards/shards.h). Classes are the
 /// names that they say; those that are numbers count from 0, and take the names of a `classes.txt` beside the shards.
 Listing list_shards(const std::vector<std::filesystem::path>& files, const std::filesystem::path& source,
                     const ListOptions& how = {});
-/// Lists the rows of a CSV that are of the part `split` by the column "split" (choose_part()), or all rows if it is "";
-/// then the column may have one value only. Without labels the rows may be of several parts, and an image that has
+/// Lists the rows of a CSV that are of the part `split` (choose_part()) by its io::part_column(), or all rows if it is
+/// ""; then the column may have one value only. Without labels the rows may be of several parts, and an image that has
 /// several is there once.
 Listing list_csv(const std::filesystem::path& path, const std::string& split, const ListOptions& how = {});
 /// Whether a row is a header: whether no field of it is the name of an image.
 bool is_table_header(const io::CsvRow& row);
-/// The columns of images' paths, of classes, and of parts, under all names that are understood (io::column_named()).
+/// The columns of images' paths and of classes, under all names that are understood (io::column_named()).
 std::optional<std::size_t> path_column(const io::CsvRow& header, const std::string& source);
 std::optional<std::size_t> label_column(const io::CsvRow& header, const std::string& source);
-std::optional<std::size_t> split_column(const io::CsvRow& header, const std::string& source);
 /// What an error adds where an image does not exist that is named: a brief remedy.
 inline constexpr const char* missing_image_remedy = "(--skip-broken, where a command has it, leaves such images out)";
 
 /// Which rows of a table are to be read.
 struct TablePart {
-  std::size_t first = 0;                            ///< the row that is read first: 1 below a header
-  std::size_t columns = 0;                          ///< that a row must have
-  std::optional<std::size_t> split = std::nullopt;  ///< the column that says of which part a row is
-  std::string part = {};                            ///< the part to be read (choose_part()); "": all
-  bool mixed = false;                               ///< all may be of several parts
-  bool skip_broken = false;                         ///< ListOptions::skip_broken
+  std::size_t first = 0;                               ///< the row that is read first: 1 below a header
+  std::size_t columns = 0;                             ///< that a row must have
+  std::optional<io::PartColumn> split = std::nullopt;  ///< what says of which part a row is
+  std::string part = {};                               ///< the part to be read (choose_part()); "": all
+  bool mixed = false;                                  ///< all may be of several parts
+  bool skip_broken = false;                            ///< ListOptions::skip_broken
 };
-/// The parts that the column "split" names, "" among them for rows of none; none unless a row
-/// says its part.
-Parts parts_in(const std::vector<io::CsvRow>& rows, const TablePart& part);
+/// The parts that the rows say, "" among them for rows of none; none unless a row says its part.
+Parts parts_in(const std::vector<io::CsvRow>& rows, const TablePart& part, const std::string& source);
 /// The parts of a table of images; none if a file is no such table.
 Parts parts_of_table(const std::filesystem::path& file);
 /// The rows of a part. Throws Error, which names `source`, if there is no such part, for all rows if they are of

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "vitrail/data/image_config.h"
+#include "vitrail/models/base/problem_type.h"
 #include "vitrail/nn/images/patch_embed.h"
 #include "vitrail/nn/network.h"
 #include "vitrail/nn/parameters.h"
@@ -22,6 +23,14 @@ struct PretrainedConfig : data::ImageConfig {
   PretrainedConfig() { crop_pct = 0.9; }  ///< the value of timm's VisionTransformer
   std::vector<std::string> label_names;   ///< may be empty
   bool bottleneck = false;  ///< the classifier is the bottleneck of an autoencoder: its numbers are no classes
+  ProblemType problem_type = ProblemType::single_label_classification;
+
+  /// Forgets what is said of the classes, for a new classifier.
+  void forget_classes() {
+    label_names.clear();
+    bottleneck = false;
+    problem_type = ProblemType::single_label_classification;
+  }
 };
 
 /// The layout of a model's tokens, which tells the place in the image of each feature and of each part of an attention

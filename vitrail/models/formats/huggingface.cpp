@@ -65,6 +65,9 @@ HubFiles hub_files(const Model& model, const HubForm& form) {
       files.config["id2label"][std::to_string(i)] = name;
       files.config["label2id"][name] = i;
     }
+    if (model.pretrained.problem_type != ProblemType::single_label_classification) {
+      files.config["problem_type"] = name_of(model.pretrained.problem_type);
+    }
   }
   files.preprocessor = preprocessor_json(model.pretrained);
   const bool bare = form.architecture.ends_with("Model");

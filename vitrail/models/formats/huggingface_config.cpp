@@ -142,6 +142,7 @@ bool read_classes(io::Fields& f, FolderConfig& folder, const std::vector<std::st
     if (are_named(names)) {
       folder.pretrained.label_names = names;
     }
+    folder.pretrained.problem_type = read_problem_type(f);
   }
   return classifies;
 }
@@ -149,6 +150,7 @@ bool read_classes(io::Fields& f, FolderConfig& folder, const std::vector<std::st
 void take_pretrained(FolderConfig& folder) {
   PretrainedConfig pretrained = pretrained_of(find_architecture(folder.architecture), "");
   pretrained.label_names = std::move(folder.pretrained.label_names);
+  pretrained.problem_type = folder.pretrained.problem_type;
   folder.pretrained = std::move(pretrained);
 }
 

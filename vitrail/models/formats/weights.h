@@ -20,6 +20,8 @@
 namespace vitrail::models {
 
 inline constexpr const char* config_file = "config.json";
+/// How a model generates: transformers' GenerationConfig.
+inline constexpr const char* generation_file = "generation_config.json";
 inline constexpr const char* weights_file = "model.safetensors";  ///< as it is written
 
 /// Reads the config.json of a model folder. Throws Error if there is no such folder, or none of a model.

@@ -28,7 +28,6 @@ namespace {
 namespace fs = std::filesystem;
 using OrderedJson = nlohmann::ordered_json;
 
-constexpr const char* generation_file = "generation_config.json";
 constexpr std::string_view encoder_prefix = "encoder.";
 
 // The names of a file's tensors: those of the decoder and between the two are the network's own, those of the encoder

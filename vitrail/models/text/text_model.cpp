@@ -113,7 +113,8 @@ TextModel make(std::string name, const TextFamily& family, Json config, const st
   model.family = &family;
   model.architecture = architecture_of(family, config, source, options);
   model.net = family.create(fields, model.architecture, store);
-  for (const char* key : {"bos_token_id", "eos_token_id", "pad_token_id", "problem_type"}) {
+  model.problem_type = read_problem_type(fields);
+  for (const char* key : {"bos_token_id", "eos_token_id", "pad_token_id"}) {
     fields.ignore(key);
   }
   const std::vector<std::string> known(fields.known().begin(), fields.known().end());

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "vitrail/models/base/held.h"
+#include "vitrail/models/base/problem_type.h"
 #include "vitrail/models/text/language_body.h"
 #include "vitrail/models/text/text_classifier.h"
 #include "vitrail/models/text/text_network.h"
@@ -26,6 +27,7 @@ struct TextModel {
   const TextFamily* family = nullptr;  ///< the family that created it
   std::string architecture;            ///< transformers' class: "GPT2LMHeadModel"
   std::unique_ptr<TextNetwork> net;
+  ProblemType problem_type = ProblemType::single_label_classification;  ///< of a classifier
   /// config.json as text: the fields that it was created from, also those that are of no use here.
   std::string config = "{}";
 };

@@ -246,7 +246,7 @@ CaptionTask::CaptionTask(const CaptionTaskOptions& options, const fs::path& chec
   CaptionVocabulary vocabulary = caption_vocabulary(options_, trained, training_.texts);
   model_ = make_captioner(options_, trained, vocabulary);
   tokenizer_ = std::move(vocabulary.tokenizer);
-  models::check_vocabulary(tokenizer_->vocab_size(), model_->vocab_size());
+  models::check_vocabulary(text::ordinary_tokens(*tokenizer_), model_->vocab_size());
   captions_.emplace(training_.texts, *tokenizer_, longest());
   data::apply(options_.images, model_->image_model.pretrained);
   if (!model_->cross_attention().empty()) {  // as the folder will say

@@ -156,7 +156,7 @@ Autoencoder::Autoencoder(models::Model image_model, LatentDecoderConfig config) 
   config.latent_dim = encoder.net->num_classes();
   config.channels = encoder.pretrained.channels;
   config.image = {encoder.pretrained.height, encoder.pretrained.width};
-  encoder.pretrained.label_names.clear();
+  encoder.pretrained.forget_classes();
   parameters = encoder.net->parameters;  // the same tensors
   decoder.emplace(nn::Scope(parameters) / "decoder", config);
   if (parameters.options().fill == nn::Fill::leave) {  // as of an encoder that was loaded

@@ -14,6 +14,7 @@
 #include "vitrail/data/scenes/source_fields.h"
 #include "vitrail/data/sequences/sequences.h"
 #include "vitrail/data/sets/sets.h"
+#include "vitrail/data/sources/sources.h"
 #include "vitrail/io/csv.h"
 #include "vitrail/io/file.h"
 #include "vitrail/io/image.h"
@@ -138,7 +139,12 @@ void look_at_sequences(const Wanted& wanted, PartOfData& part) {
   part.notes = found.notes;
 }
 
-const ImageKind classes_of_images = {"images of classes", "classify", nullptr, data::parts_of_images, look_at_classes};
+data::Parts parts_of_classes(const fs::path& source) {
+  return io::is_tar_name(source) && io::is_file(source) ? data::parts_of_archive(source)
+                                                        : data::parts_of_images(source);
+}
+
+const ImageKind classes_of_images = {"images of classes", "classify", nullptr, parts_of_classes, look_at_classes};
 const ImageKind sequences_of_images = {"sequences of images", "frames", nullptr, data::parts_of_images,
                                        look_at_sequences};
 
@@ -388,7 +394,7 @@ std::vector<std::string> tasks_beside_classes(const fs::path& source) {
       tasks.emplace_back(kind.task);
     }
   }
-  if (is_table && tasks.empty()) {
+  if (is_table && tasks.empty() && is_file_of_texts(source)) {
     if (const DataOfKind texts = texts_of_file(source); can_be_opened(texts)) {
       tasks.emplace_back(texts.task);
     }

@@ -16,7 +16,6 @@
 #include "vitrail/io/image.h"
 #include "vitrail/io/wording.h"
 #include "vitrail/tensor/error.h"
-#include "vitrail/text/corpus.h"
 #include "vitrail/text/labelled.h"
 #include "vitrail/text/parallel_text.h"
 
@@ -36,7 +35,7 @@ struct TextKind {
 
 std::vector<PartOfData> look_at_text(const fs::path& file) {
   return {part_of_data("", [&](PartOfData& part) {
-    const std::string text = text::read_corpus(file.string());
+    const std::string text = text::read_running_text(file);
     part.counts = {{"lines", std::ranges::count(text, '\n') + (text.ends_with('\n') ? 0 : 1)},
                    {"bytes", std::ssize(text)}};
   })};
@@ -112,6 +111,9 @@ const std::vector<TextKind>& text_kinds() {
   static const std::vector<TextKind> all = {
       {"texts and translations", "translate", "", [](const fs::path& file) { return text::names_pairs(file.string()); },
        look_at_pairs},
+      {"text", "lm", "",
+       [](const fs::path& file) { return text::names_texts_alone(file) && !data::is_table_of_images(file); },
+       look_at_text},
       {"texts of classes", "classify-text", " --tokenizer TOKENIZER",
        [](const fs::path& file) { return text::names_table(file) && !data::is_table_of_images(file); }, look_at_labels},
       {"words with labels", "tag", " --tokenizer TOKENIZER",

@@ -12,7 +12,6 @@
 #include "vitrail/dist/packed.h"
 #include "vitrail/io/wording.h"
 #include "vitrail/ops/math/arithmetic.h"
-#include "vitrail/ops/math/softmax.h"
 #include "vitrail/tensor/clock.h"
 #include "vitrail/train/finite.h"
 #include "vitrail/train/image_options.h"
@@ -215,6 +214,11 @@ Evaluation evaluate(const models::Model& model, const data::Dataset& dataset, da
   check(num_classes > 0, "the model '{}' has no classifier to evaluate (num_classes is 0)", model.architecture);
   check(data_classes <= num_classes, "the images are of {}, but the model tells only {} apart",
         io::counted(data_classes, "classes"), num_classes);
+  const models::ProblemType type = model.pretrained.problem_type;
+  check(type == models::ProblemType::single_label_classification,
+        "the classes of the model '{}' do not exclude each other (its 'problem_type' is '{}'), but each image has one "
+        "label",
+        model.architecture, models::name_of(type));
   Evaluation result;
   result.classes = class_names(model);
   for (std::size_t i = 0; i < dataset.classes().size() && model.pretrained.label_names.empty(); ++i) {
@@ -298,7 +302,7 @@ Tensor predict(const models::Model& model, const std::vector<io::Image>& images,
     }
     const Tensor logits = augmented_forward(forward, x, dtype, tta).front();
     check_finite(logits);
-    result.narrow(0, begin, size).copy_from(ops::softmax(logits, -1));
+    result.narrow(0, begin, size).copy_from(models::class_scores(model.pretrained.problem_type, logits));
   }
   return result;
 }

@@ -244,6 +244,8 @@ void save_features(const std::filesystem::path& path, const Features& features,
 }
 
 Features load_features(const std::filesystem::path& path) {
+  check(!std::filesystem::is_directory(path), "'{}' is a folder: a file of features by `vitrail embed` was expected",
+        path.string());
   const io::Safetensors file = io::Safetensors::open(path);
   for (const char* name : {"features", "labels"}) {
     check(file.contains(name), "{}: there is no tensor '{}'; a file made by vitrail embed was expected", file.source(),

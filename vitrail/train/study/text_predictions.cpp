@@ -47,14 +47,6 @@ std::vector<TextIds> checked(std::vector<TextIds> texts, const models::TextModel
   return texts;
 }
 
-// What config.json says that the logits are; "" if it does not.
-std::string problem_type(const models::TextModel& model) {
-  const nlohmann::json config = nlohmann::json::parse(model.config);
-  return config.contains("problem_type") && config["problem_type"].is_string()
-             ? config["problem_type"].get<std::string>()
-             : "";
-}
-
 }  // namespace
 
 std::vector<TextIds> encode_for(const models::TextModel& model, const text::Tokenizer& tokenizer,
@@ -65,13 +57,6 @@ std::vector<TextIds> encode_for(const models::TextModel& model, const text::Toke
 std::vector<TextIds> encode_for(const models::TextModel& model, const text::Tokenizer& tokenizer,
                                 std::span<const text::LabelledText> texts, bool truncate) {
   return checked(encode_texts(tokenizer_for(model, tokenizer, truncate), texts), model);
-}
-
-bool is_regression(const models::TextModel& model) { return problem_type(model) == "regression"; }
-
-Tensor class_scores(const models::TextModel& model, const Tensor& logits) {
-  const bool alone = problem_type(model) == "multi_label_classification" || logits.size(-1) == 1;
-  return is_regression(model) ? logits : alone ? ops::sigmoid(logits) : ops::softmax(logits, -1);
 }
 
 void classify_in_batches(const models::TextModel& model, std::span<const TextIds> texts, const TextRunOptions& options,
@@ -94,7 +79,7 @@ Tensor classify_texts(const models::TextModel& model, const text::Tokenizer& tok
   const Tensor result = Tensor::empty({std::ssize(ids), classifier.num_labels()});
   classify_in_batches(model, ids, options, [&](const Tensor& logits, std::int64_t first, std::int64_t count) {
     check_finite(logits);
-    result.narrow(0, first, count).copy_from(class_scores(model, logits));
+    result.narrow(0, first, count).copy_from(models::class_scores(model.problem_type, logits));
   });
   return result;
 }
@@ -108,7 +93,7 @@ std::vector<std::vector<TokenLabel>> label_tokens(const models::TextModel& model
   const std::vector<std::string> labels = models::labels_of(model);
   std::vector<std::vector<TokenLabel>> result;
   classify_in_batches(model, ids, options, [&](const Tensor& logits, std::int64_t first, std::int64_t count) {
-    const ops::Ordered best = ops::topk(class_scores(model, logits), 1);
+    const ops::Ordered best = ops::topk(models::class_scores(model.problem_type, logits), 1);
     const float* score = best.values.data<float>();
     const std::int64_t* label = best.indices.data<std::int64_t>();
     for (auto t = static_cast<std::size_t>(first); t < static_cast<std::size_t>(first + count); ++t) {
@@ -181,7 +166,7 @@ std::vector<std::vector<FilledMask>> fill_masks(const models::TextModel& model, 
       const bool known = tokenizer.has(token);
       filled.push_back({.score = scores[static_cast<std::size_t>(i)],
                         .token = token,
-                        .token_str = known ? tokenizer.decode(std::span(&token, 1)) : "",
+                        .token_str = known ? tokenizer.decode(std::span(&token, 1), false) : "",
                         .sequence = known ? tokenizer.decode(whole, count == 1) : ""});
     }
   }

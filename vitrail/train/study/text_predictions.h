@@ -28,15 +28,8 @@ std::vector<TextIds> encode_for(const models::TextModel& model, const text::Toke
 void classify_in_batches(const models::TextModel& model, std::span<const TextIds> texts, const TextRunOptions& options,
                          const TakeOutputs& take);
 
-/// Whether a model predicts numbers and no classes: its "problem_type" is "regression".
-bool is_regression(const models::TextModel& model);
-
-/// The probabilities [..., C] of logits, as transformers' pipeline: the softmax, or each class by itself for a single
-/// class and for models whose "problem_type" is "multi_label_classification". The logits themselves of a regression.
-Tensor class_scores(const models::TextModel& model, const Tensor& logits);
-
-/// The class_scores() [N, C] f32 of texts, each alone or with its second one. Throws Error unless the model tells
-/// classes of texts apart.
+/// The models::class_scores() [N, C] f32 of texts, each alone or with its second one. Throws Error unless the model
+/// tells classes of texts apart.
 Tensor classify_texts(const models::TextModel& model, const text::Tokenizer& tokenizer,
                       std::span<const text::LabelledText> texts, bool truncate, const TextRunOptions& options = {});
 

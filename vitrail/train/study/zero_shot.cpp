@@ -69,7 +69,7 @@ std::array<double, 3> recalls(const std::vector<std::int64_t>& ranks) {
 ImageTextModel open_image_text_model(const std::filesystem::path& folder) {
   models::JointModel joint = models::load_clip(folder);
   text::Tokenizer tokenizer = load_pair_tokenizer(folder);
-  models::check_vocabulary(tokenizer.vocab_size(), joint.net->config().text.vocab_size, folder.string());
+  models::check_vocabulary(text::ordinary_tokens(tokenizer), joint.net->config().text.vocab_size, folder.string());
   return {std::move(joint), std::move(tokenizer)};
 }
 

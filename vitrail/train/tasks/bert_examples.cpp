@@ -8,6 +8,7 @@
 
 #include "vitrail/io/safetensors.h"
 #include "vitrail/text/corpus.h"
+#include "vitrail/text/labelled.h"
 #include "vitrail/train/study/text_predictions.h"
 
 namespace vitrail::train {
@@ -112,7 +113,7 @@ MaskingOptions masking_of(const text::Tokenizer& tokenizer, double mask_prob, bo
 
 TokenDocuments read_token_documents(const std::string& path, const text::Tokenizer& tokenizer, std::int64_t* skipped) {
   TokenDocuments documents;
-  for (const std::vector<std::string>& lines : text::documents_of(text::read_corpus(path, skipped))) {
+  for (const std::vector<std::string>& lines : text::documents_of(text::read_running_text(path, skipped))) {
     std::vector<std::vector<std::int64_t>> sentences;
     for (const std::string& line : lines) {
       text::Encoding encoding = tokenizer.encode(line, false);

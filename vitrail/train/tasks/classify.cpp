@@ -292,8 +292,8 @@ void Classify::name_classes(std::int64_t data_classes, bool fresh) {
   const std::int64_t num_classes = model_.net->num_classes();
   check(num_classes >= data_classes, "the images are of {}, but --num-classes is {}",
         io::counted(data_classes, "classes"), num_classes);
+  model_.pretrained.forget_classes();
   model_.pretrained.label_names = training_->classes();
-  model_.pretrained.bottleneck = false;
   for (std::int64_t i = data_classes; i < num_classes; ++i) {
     model_.pretrained.label_names.push_back(fmt::format("{}{}", unused_class, i));
   }

@@ -1,6 +1,7 @@
 #include "vitrail/train/tasks/classify_text.h"
 
 #include <algorithm>
+#include <charconv>
 #include <iterator>
 #include <set>
 #include <string_view>
@@ -81,6 +82,22 @@ class ClassifyText final : public TextTask {
   Confusion confusion_;  // of the latest evaluation
 };
 
+constexpr std::size_t most_grades = 20;  // of a scale with fractions that may well be classes
+
+// Throws Error if the labels are numbers on a scale and no classes.
+void check_are_classes(const std::vector<std::string>& labels, const std::string& source) {
+  const auto is_number = [](const std::string& label) {
+    double number = 0;
+    const auto [end, error] = std::from_chars(label.data(), label.data() + label.size(), number);
+    return error == std::errc() && end == label.data() + label.size();
+  };
+  const bool fractions =
+      std::ranges::any_of(labels, [](const std::string& label) { return label.find('.') != std::string::npos; });
+  check(labels.size() <= most_grades || !fractions || !std::ranges::all_of(labels, is_number),
+        "{}: the labels are {} different numbers, such as '{}', where classes were expected: numbers are not learnt",
+        source, labels.size(), labels[labels.size() / 2]);
+}
+
 // The parts that a table of texts names.
 data::Parts parts_in(const std::vector<text::LabelledText>& texts) {
   std::set<std::string> names;
@@ -130,11 +147,16 @@ ClassifyText::ClassifyText(const ClassifyTextOptions& options, const fs::path& c
     different.emplace(text.text, text.second);
   }
   different_ = std::ssize(different);
+  check_are_classes(labels_, options_.data);
   check(labels_.size() >= 2 || !checkpoint.empty(), "{}: all texts have the label '{}': there is nothing to tell apart",
         options_.data, labels_[0]);
   model_ = open_task_model(options_, checkpoint, tokenizer_, {"ForSequenceClassification"}, labels_);
-  check(!is_regression(model_), "'{}' predicts numbers ('problem_type' is 'regression'), not the classes of '{}'",
-        checkpoint.empty() ? options_.model : checkpoint.string(), options_.data);
+  const std::string opened = checkpoint.empty() ? options_.model : checkpoint.string();
+  check(model_.problem_type != models::ProblemType::regression,
+        "'{}' predicts numbers ('problem_type' is 'regression'), not the classes of '{}'", opened, options_.data);
+  check(model_.problem_type == models::ProblemType::single_label_classification,
+        "the labels of '{}' do not exclude each other ('problem_type' is '{}'), but each text of '{}' has one", opened,
+        models::name_of(model_.problem_type), options_.data);
   if (!checkpoint.empty()) {
     labels_ = models::labels_of(model_);  // of which data that it is evaluated on need not have all
   }

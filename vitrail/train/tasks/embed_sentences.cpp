@@ -37,7 +37,7 @@ models::SentenceModel open_sentences(const EmbedSentencesOptions& options, const
                                      const text::Tokenizer& tokenizer) {
   const std::string source = checkpoint.empty() ? model_of(options.model).string() : checkpoint.string();
   models::SentenceModel model = models::open_sentence_model(source, text_model_options(options, checkpoint, tokenizer));
-  models::check_vocabulary(tokenizer.vocab_size(), model.model.net->shape().vocab_size);
+  models::check_vocabulary(text::ordinary_tokens(tokenizer), model.model.net->shape().vocab_size);
   if (!options.pool.empty()) {
     model.pooling = models::sentence_pooling_named(options.pool);
   }

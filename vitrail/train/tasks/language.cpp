@@ -4,7 +4,6 @@
 #include <cmath>
 #include <iterator>
 #include <numbers>
-#include <numeric>
 #include <utility>
 #include <vector>
 
@@ -16,18 +15,18 @@
 #include "vitrail/generate/generate.h"
 #include "vitrail/io/file.h"
 #include "vitrail/io/wording.h"
-#include "vitrail/kernels/cpu.h"
 #include "vitrail/models/recurrent/recurrent_language.h"
 #include "vitrail/models/text/text_model.h"
 #include "vitrail/ops/math/softmax.h"
 #include "vitrail/ops/shape/shape.h"
 #include "vitrail/tensor/random.h"
-#include "vitrail/text/corpus.h"
+#include "vitrail/text/labelled.h"
 #include "vitrail/text/strings/unicode.h"
 #include "vitrail/text/tokenizer.h"
 #include "vitrail/text/unknown.h"
 #include "vitrail/train/run/run_folder.h"
 #include "vitrail/train/study/share_batches.h"
+#include "vitrail/train/tasks/language_documents.h"
 #include "vitrail/train/tasks/text_blocks.h"
 #include "vitrail/train/tasks/text_options.h"
 
@@ -105,44 +104,6 @@ std::optional<std::int64_t> end_of_text(const models::TextModel& model) {
   return end.is_number_integer() ? std::optional(end.get<std::int64_t>()) : std::nullopt;
 }
 
-// The documents of a text, each with the blank line that ends it where the model has no `end`.
-std::vector<std::string> documents_in(const std::string& corpus, const std::optional<std::int64_t>& end) {
-  std::vector<std::string> documents;
-  for (const std::vector<std::string>& lines : text::documents_of(corpus)) {
-    documents.push_back(fmt::format("{}{}", fmt::join(lines, "\n"), end ? "" : "\n\n"));
-  }
-  return documents;
-}
-
-// Documents as tokens, each with the model's `end` before and behind it.
-std::vector<Ids> encode_documents(const text::Tokenizer& tokenizer, const std::vector<std::string>& texts,
-                                  const std::optional<std::int64_t>& end) {
-  std::vector<Ids> documents;
-  for (text::Encoding& encoding : tokenizer.encode_batch(texts, false, kernels::threads())) {
-    Ids& ids = documents.emplace_back(std::move(encoding.ids));
-    if (end) {
-      ids.insert(ids.begin(), *end);
-      ids.push_back(*end);
-    }
-  }
-  return documents;
-}
-
-std::int64_t characters_in(const std::vector<std::string>& texts) {
-  return std::accumulate(texts.begin(), texts.end(), std::int64_t{0}, [](std::int64_t sum, const std::string& text) {
-    return sum + static_cast<std::int64_t>(text::count_code_points(text));
-  });
-}
-
-// One document behind the other.
-Ids joined(const std::vector<Ids>& documents) {
-  Ids all;
-  for (const Ids& ids : documents) {
-    all.insert(all.end(), ids.begin(), ids.end());
-  }
-  return all;
-}
-
 // How a text is read.
 struct Reading {
   std::shared_ptr<const data::Samples<TextBatch>> parts;
@@ -214,17 +175,17 @@ Language::Language(const LanguageOptions& options, const fs::path& checkpoint) :
     check_no_translator(options_.model);
   }
   std::int64_t* const skipped = options_.skip_broken ? &skipped_ : nullptr;
-  const std::string corpus = text::read_corpus(options_.data, skipped);
+  const std::string corpus = text::read_running_text(options_.data, skipped);
   tokenizer_ = open_tokenizer(options_, checkpoint, corpus);
   model_ = make_language_model(options_, checkpoint, *tokenizer_);
   own_generation_ = generation_config_of(checkpoint.empty() ? model_of(options_.model) : checkpoint);
-  models::check_vocabulary(tokenizer_->vocab_size(), body().vocab_size());
+  models::check_vocabulary(text::ordinary_tokens(*tokenizer_), body().vocab_size());
   check(
       !checkpoint.empty() || !options_.grad_checkpointing || models::as_recurrent(body()) == nullptr,
       "--grad-checkpointing has no effect on '{}', a recurrent network, which has no blocks: --bptt reads fewer tokens "
       "at once",
       model_.name);
-  const std::string evaluated = options_.val_data.empty() ? "" : text::read_corpus(options_.val_data, skipped);
+  const std::string evaluated = options_.val_data.empty() ? "" : text::read_running_text(options_.val_data, skipped);
   if (options_.documents) {
     read_documents(corpus, evaluated);
     return;

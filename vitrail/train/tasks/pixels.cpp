@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <iterator>
+#include <memory>
 #include <numbers>
 #include <utility>
 #include <vector>
@@ -166,6 +168,15 @@ class Pixels final : public Task {
   TextBatch batch_;
 };
 
+// What `open` opens to evaluate on. An Error says what else can be done.
+std::unique_ptr<data::Dataset> or_other_ways(const std::function<std::unique_ptr<data::Dataset>()>& open) {
+  try {
+    return open();
+  } catch (const Error& error) {
+    fail("{}; name another folder with --val-dir, or train without evaluation by --val-split ''", error.what());
+  }
+}
+
 Pixels::Pixels(const PixelOptions& options, const fs::path& checkpoint) : options_(options) {
   const std::unique_ptr<data::Dataset> images =
       pictures_of(options_.data_dir, options_.train_split, options_.skip_broken);
@@ -183,10 +194,13 @@ Pixels::Pixels(const PixelOptions& options, const fs::path& checkpoint) : option
   training_ = std::make_shared<PixelSequences>(*images, clusters_, options_.skip_broken);
   if (!options_.val_dir.empty() || !options_.val_split.empty()) {
     const bool apart = !options_.val_dir.empty();
-    const auto others =
-        pictures_of(apart ? options_.val_dir : options_.data_dir,
-                    apart ? part_of_val_dir(options_, data::parts_of_images(options_.val_dir)) : options_.val_split,
-                    options_.skip_broken);
+    const auto open = [&] {
+      return pictures_of(
+          apart ? options_.val_dir : options_.data_dir,
+          apart ? part_of_val_dir(options_, data::parts_of_images(options_.val_dir)) : options_.val_split,
+          options_.skip_broken);
+    };
+    const auto others = apart || !checkpoint.empty() ? open() : or_other_ways(open);
     validation_ = std::make_shared<PixelSequences>(*others, clusters_, options_.skip_broken);
   }
   const data::PlanOptions plan{.size = training_->count(),

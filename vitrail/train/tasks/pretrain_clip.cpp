@@ -148,7 +148,7 @@ models::JointModel make_pair_model(const PretrainClipOptions& options, const fs:
       }
     }
   }
-  models::check_vocabulary(tokenizer.vocab_size(), model.net->config().text.vocab_size);
+  models::check_vocabulary(text::ordinary_tokens(tokenizer), model.net->config().text.vocab_size);
   data::apply(options.images, model.pretrained);
   model.pretrained.processor = models::processor_of(model.pretrained);  // as the folder will say
   return model;

@@ -21,8 +21,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr const char* generation_file = "generation_config.json";
-
 class IndexSamples final : public data::Samples<IndexBatch> {
  public:
   explicit IndexSamples(std::string items) : items_(std::move(items)) {}
@@ -206,7 +204,7 @@ models::TextModel open_task_model(const TextTaskOptions& options, const fs::path
   }
   own.labels = labels;
   models::TextModel model = models::open_text_model(source, own);
-  models::check_vocabulary(tokenizer.vocab_size(), model.net->shape().vocab_size);
+  models::check_vocabulary(text::ordinary_tokens(tokenizer), model.net->shape().vocab_size);
   return model;
 }
 
@@ -250,13 +248,13 @@ std::unique_ptr<data::Prefetch<IndexBatch>> index_batches(const TextTaskOptions&
 }
 
 std::string generation_config_of(const fs::path& folder) {
-  const fs::path file = folder / generation_file;
+  const fs::path file = folder / models::generation_file;
   return fs::exists(file) ? io::read_text(file) : "";
 }
 
 void write_generation_config(const fs::path& folder, const std::string& text) {
   if (!text.empty()) {
-    io::write_atomically(folder / generation_file, text);
+    io::write_atomically(folder / models::generation_file, text);
   }
 }
 

@@ -209,7 +209,8 @@ TranslationTask::TranslationTask(const TranslationOptions& options, const fs::pa
   const text::Tokenizer& tokenizer = pieces_->source;
   model_ = make_translator(options_, checkpoint, tokenizer);
   const models::Translator& body = models::translator_of(model_);
-  models::check_vocabulary(tokenizer.vocab_size(), std::min(body.source_vocab_size(), body.target_vocab_size()));
+  models::check_vocabulary(text::ordinary_tokens(tokenizer),
+                           std::min(body.source_vocab_size(), body.target_vocab_size()));
   const std::int64_t longest = std::min(options_.max_length, body.max_positions());
   generation_ = generation_of(model_, longest);
   own_generation_ = generation_config_of(checkpoint.empty() ? model_of(options_.model) : checkpoint);

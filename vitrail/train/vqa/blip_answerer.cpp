@@ -49,7 +49,7 @@ Tensor written_loss(const Blip& net, const Blip::Context& context, const Written
 
 BlipAnswerer::BlipAnswerer(models::BlipModel model, text::Tokenizer tokenizer)
     : Answerer(std::move(tokenizer)), model_(std::move(model)) {
-  models::check_vocabulary(this->tokenizer().vocab_size(), model_.net->config().text.vocab_size);
+  models::check_vocabulary(text::ordinary_tokens(this->tokenizer()), model_.net->config().text.vocab_size);
 }
 
 // The different answers that people gave and the model can write, as tokens.

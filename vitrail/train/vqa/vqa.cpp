@@ -174,7 +174,7 @@ std::unique_ptr<VqaAnswerer> VqaTask::grown(const fs::path& folder) {
   std::vector<std::string> further = frequent_answers(training_, options_.most_answers);
   const models::VqaModel trained = models::load_vqa(folder, nn::Fill::meta);
   const std::int64_t vocab_size = trained.net->config().vocab_size;
-  models::check_vocabulary(own.vocab_size(), vocab_size);
+  models::check_vocabulary(text::ordinary_tokens(own), vocab_size);
   const KnownAnswers known(trained.answers);
   std::erase_if(further, [&](const std::string& answer) { return known.knows(answer); });
   further_words_ = tokenizer.vocab_size() - own.vocab_size();
