@@ -26,10 +26,12 @@ EvaluationRecord evaluation(std::int64_t step, double top1, double top5, double 
 
 // A run of ten steps of 20 images, each of a fifth of a second but for one, and two evaluations, on request
 // also of the average.
-void write_run(const fs::path& folder, double first_top1, bool average = false, std::int64_t seed = 42) {
+void write_run(const fs::path& folder, double first_top1, bool average = false, std::int64_t seed = 42,
+               const std::string& kwargs = "{}") {
   fs::create_directories(folder);
   ClassifyOptions options;
   options.seed = seed;
+  options.model_kwargs = kwargs;
   options.experiment = folder.filename();
   options.batch_size = 10;
   options.grad_accum_steps = 2;
@@ -140,6 +142,40 @@ TEST(Compare, DrawsEveryRun) {
   EXPECT_NE(svg.find("a&lt;b"), std::string::npos);
   EXPECT_NE(svg.find("other"), std::string::npos);
   EXPECT_NE(svg.find("minutes of training"), std::string::npos);
+}
+
+TEST(Compare, DrawsAFigureOverAnOption) {
+  const test::TemporaryFolder temporary;
+  write_run(temporary / "conv-1", 50, false, 0, R"({"layers": [1]})");
+  write_run(temporary / "conv-3", 60, false, 0, R"({"layers": [3]})");
+  write_run(temporary / "conv-3b", 80, false, 1, R"({"layers": [3]})");
+  write_run(temporary / "vit-2", 90, false, 0, R"({"depth": 2, "num_heads": 3})");
+  const std::vector<RunSummary> runs = {read_run(temporary / "conv-1"), read_run(temporary / "conv-3"),
+                                        read_run(temporary / "conv-3b"), read_run(temporary / "vit-2")};
+  const std::vector<std::string> names = {"layers", "depth"};
+  EXPECT_EQ(option_of(runs[2], names), 3);
+  EXPECT_EQ(option_of(runs[3], names), 2);
+  EXPECT_EQ(option_of(runs[3], {"batch_size"}), 10);
+  EXPECT_EQ(shared_name({runs[0], runs[1]}), "conv");
+  const std::string svg = by_option_svg(runs, names);
+  EXPECT_EQ(test::xml_fault(svg), "");
+  EXPECT_NE(svg.find(">layers, depth<"), std::string::npos);
+  EXPECT_NE(svg.find(">conv</text>"), std::string::npos);
+  EXPECT_NE(svg.find(">vit-2</text>"), std::string::npos);
+  // The means of 60 and 80, at 3, beside 50 and 90: two curves, of which the first has two points.
+  const std::string mean = by_option_svg({runs[0], runs[1]}, names);
+  EXPECT_NE(by_option_svg({runs[0], runs[1], runs[2]}, names), mean);
+  const auto count = [](const std::string& text, const std::string& part) {
+    std::size_t found = 0;
+    for (std::size_t at = 0; (at = text.find(part, at)) != std::string::npos; ++at) {
+      ++found;
+    }
+    return found;
+  };
+  EXPECT_EQ(count(by_option_svg({runs[0], runs[1], runs[2]}, names), "<circle"), count(mean, "<circle"));
+  EXPECT_NE(error_of([&] { by_option_svg(runs, {"depht"}); }).find("sets no 'depht'"), std::string::npos);
+  EXPECT_NE(error_of([&] { option_of(runs[3], {"depht"}); }).find("'depth'"), std::string::npos) << "what was meant";
+  EXPECT_NE(error_of([&] { option_of(runs[0], {"opt"}); }).find("is \"adamw\", and no number"), std::string::npos);
 }
 
 TEST(Compare, NamesAFolderThatIsNoRun) {

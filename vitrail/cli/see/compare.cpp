@@ -8,6 +8,7 @@
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
 #include "vitrail/cli/app.h"
@@ -25,6 +26,7 @@ struct CompareFlags {
   std::vector<std::string> runs;
   std::string metric;
   std::string output;
+  std::vector<std::string> by;
   bool by_seed = false;
   bool json = false;
 };
@@ -54,7 +56,7 @@ std::vector<std::string> names_of(const Row& row) {
   return names;
 }
 
-nlohmann::ordered_json to_json(const Row& row) {
+nlohmann::ordered_json to_json(const Row& row, const std::vector<std::string>& by) {
   const train::RunSummary& run = row.front();
   const double rate = over(row, &train::RunSummary::rate).mean;
   nlohmann::ordered_json json = {{"run", run.name},
@@ -64,6 +66,9 @@ nlohmann::ordered_json to_json(const Row& row) {
                                  {"epochs", run.last.epoch},
                                  {"seconds", over(row, &train::RunSummary::seconds).mean},
                                  {run.records.units + std::string(train::rate_ending), rate}};
+  if (!by.empty()) {
+    json["by"] = train::option_of(run, by);
+  }
   const auto add = [&](const std::string& name, const train::Spread& spread) {
     json[name] = spread.mean;
     if (row.size() > 1) {
@@ -97,15 +102,7 @@ std::string last_text(const Row& row, const train::FigureKind& kind) {
 
 // "vit", or of runs that repeat each other what their names begin with: "vit (3 runs)".
 std::string row_name(const Row& row) {
-  std::string name = row.front().name;
-  if (row.size() == 1) {
-    return name;
-  }
-  for (const train::RunSummary& run : row) {
-    name.resize(static_cast<std::size_t>(std::ranges::mismatch(name, run.name).in1 - name.begin()));
-  }
-  name.resize(name.find_last_not_of("-_.") + 1);
-  return fmt::format("{} ({} runs)", name.empty() ? row.front().name : name, row.size());
+  return row.size() == 1 ? row.front().name : fmt::format("{} ({} runs)", train::shared_name(row), row.size());
 }
 
 // A Markdown table, whose columns are as wide as their widest cell.
@@ -182,8 +179,8 @@ std::vector<Row> rows_of(const std::vector<train::RunSummary>& runs, bool by_see
 }
 
 // The cells of a row; `unit` is what stands behind its rate.
-std::vector<std::string> cells_of(const Row& row, const std::vector<train::FigureKind>& kinds,
-                                  const std::string& unit) {
+std::vector<std::string> cells_of(const Row& row, const std::vector<std::string>& by,
+                                  const std::vector<train::FigureKind>& kinds, const std::string& unit) {
   const train::RunSummary& run = row.front();
   std::vector<std::string> cells = {row_name(row),
                                     run.architecture,
@@ -192,6 +189,9 @@ std::vector<std::string> cells_of(const Row& row, const std::vector<train::Figur
                                     fmt::format("{:.0f}{}", over(row, &train::RunSummary::rate).mean, unit),
                                     std::to_string(run.last.epoch),
                                     fmt::format("{:.1f}", over(row, &train::RunSummary::seconds).mean / 60)};
+  if (!by.empty()) {
+    cells.push_back(fmt::format("{}", train::option_of(run, by)));
+  }
   for (const train::FigureKind& kind : kinds) {
     cells.push_back(last_text(row, kind));
   }
@@ -208,11 +208,12 @@ void compare(const CompareFlags& flags) {
   }
   const std::vector<Row> rows = rows_of(runs, flags.by_seed);
   if (!flags.output.empty()) {
-    io::write_atomically(flags.output, train::comparison_svg(runs));
+    io::write_atomically(flags.output,
+                         flags.by.empty() ? train::comparison_svg(runs) : train::by_option_svg(runs, flags.by));
   }
   if (flags.json) {
     nlohmann::ordered_json json = nlohmann::ordered_json::array();
-    std::ranges::transform(rows, std::back_inserter(json), to_json);
+    std::ranges::transform(rows, std::back_inserter(json), [&](const Row& row) { return to_json(row, flags.by); });
     print_json(json);
     return;
   }
@@ -227,12 +228,16 @@ void compare(const CompareFlags& flags) {
       std::ranges::all_of(runs, [&](const train::RunSummary& run) { return run.records.units == first.records.units; });
   std::vector<std::vector<std::string>> cells = {
       {"run", "model", "parameters", "MFLOPs", one_unit ? first.records.units + "/s" : "rate", "epochs", "minutes"}};
+  if (!flags.by.empty()) {
+    cells.front().push_back(fmt::format("{}", fmt::join(flags.by, ", ")));
+  }
   for (const train::FigureKind& kind : first.records.figures) {
     cells.front().push_back(kind.label);
   }
   cells.front().push_back("best " + first.metric.label);
   for (const Row& row : rows) {
-    cells.push_back(cells_of(row, first.records.figures, one_unit ? "" : " " + row.front().records.units + "/s"));
+    cells.push_back(
+        cells_of(row, flags.by, first.records.figures, one_unit ? "" : " " + row.front().records.units + "/s"));
   }
   fmt::print("{}", table(cells));
 }
@@ -250,11 +255,21 @@ void add_compare(CLI::App& app) {
       .add_option("--metric", flags->metric,
                   "Figure to compare (default: the one by which the first run chose its best model)")
       ->type_name("NAME");
-  expect_ending(command.add_option("--output", flags->output, "Chart of the figure over time and over epochs"), ".svg");
+  command
+      .add_option("--by", flags->by,
+                  "Chart the figure over an option of the runs or an argument of their models (lr, depth; several: the "
+                  "first that a run has), a curve for runs that are otherwise alike")
+      ->delimiter(',')
+      ->allow_extra_args(false)
+      ->type_name("OPTION");
+  expect_ending(
+      command.add_option("--output", flags->output, "Chart of the figure over time and over epochs, or --by an option"),
+      ".svg");
   command.add_flag("--seeds", flags->by_seed,
                    "One row for runs that differ in their --seed alone: means, and their standard deviations");
   command.add_flag("--json", flags->json, "Print a JSON array");
-  add_examples(command, {"vitrail compare runs/vit runs/swin --output compare.svg", "vitrail compare --seeds runs/*"});
+  add_examples(command, {"vitrail compare runs/vit runs/swin --output compare.svg", "vitrail compare --seeds runs/*",
+                         "vitrail compare runs/depth-* --by depth --output depth.svg"});
   command.callback([flags] { compare(*flags); });
 }
 

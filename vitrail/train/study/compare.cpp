@@ -5,6 +5,7 @@
 #include <cmath>
 #include <initializer_list>
 #include <iterator>
+#include <map>
 #include <numeric>
 #include <utility>
 
@@ -14,6 +15,7 @@
 
 #include "vitrail/io/charts/chart.h"
 #include "vitrail/io/json.h"
+#include "vitrail/io/suggest.h"
 #include "vitrail/io/toml.h"
 #include "vitrail/models/kind.h"
 #include "vitrail/models/model.h"
@@ -122,6 +124,29 @@ std::string judged_on(const nlohmann::json& config) {
                      part.empty() ? "" : ", ", part);
 }
 
+// The options of a run, with the arguments of its model among them.
+nlohmann::json options_of(const RunSummary& run) {
+  nlohmann::json all = nlohmann::json::object();
+  const nlohmann::json config = nlohmann::json::parse(run.settings);
+  for (const nlohmann::json& table : config) {
+    if (table.is_object()) {
+      all.update(table);
+    }
+  }
+  if (all.contains("model_kwargs") && all["model_kwargs"].is_string()) {
+    const std::string kwargs = all["model_kwargs"].get<std::string>();
+    all.erase("model_kwargs");
+    all.update(nlohmann::json::parse(kwargs));
+  }
+  return all;
+}
+
+// The first of `names` among options; empty if there is none.
+std::string first_option(const nlohmann::json& options, const std::vector<std::string>& names) {
+  const auto found = std::ranges::find_if(names, [&](const std::string& name) { return options.contains(name); });
+  return found == names.end() ? "" : *found;
+}
+
 FigureKind metric_named(const RunSummary& run, const std::string& name) {
   const FigureKind* kind = find_figure(run.records.figures, name);
   if (kind == nullptr) {
@@ -201,6 +226,68 @@ Spread spread_of(const std::vector<double>& values) {
     squares += (value - mean) * (value - mean);
   }
   return {mean, values.size() == 1 ? 0 : std::sqrt(squares / (count - 1))};
+}
+
+std::string shared_name(const std::vector<RunSummary>& runs) {
+  std::string name = runs.front().name;
+  for (const RunSummary& run : runs) {
+    name.resize(static_cast<std::size_t>(std::ranges::mismatch(name, run.name).in1 - name.begin()));
+  }
+  name.resize(name.find_last_not_of("-_.") + 1);
+  return name.empty() ? runs.front().name : name;
+}
+
+double option_of(const RunSummary& run, const std::vector<std::string>& options) {
+  const nlohmann::json all = options_of(run);
+  const std::string name = first_option(all, options);
+  if (name.empty()) {
+    std::vector<std::string> known;
+    for (const auto& [key, value] : all.items()) {
+      known.push_back(key);
+    }
+    fail("the config.toml of the run '{}' sets no {}{}", run.name, io::quoted_list(options),
+         io::did_you_mean(options.front(), known));
+  }
+  const nlohmann::json& value = all[name].is_array() && all[name].size() == 1 ? all[name].front() : all[name];
+  check(value.is_number(), "'{}' of the run '{}' is {}, and no number", name, run.name, value.dump());
+  return value.get<double>();
+}
+
+std::string by_option_svg(const std::vector<RunSummary>& runs, const std::vector<std::string>& options) {
+  const FigureKind& metric = runs.front().metric;
+  std::vector<std::vector<RunSummary>> curves;  // runs that are otherwise alike
+  std::vector<nlohmann::json> rests;            // of their options
+  for (const RunSummary& run : runs) {
+    nlohmann::json rest = options_of(run);
+    rest.erase(first_option(rest, options));
+    const auto at = static_cast<std::size_t>(std::ranges::find(rests, rest) - rests.begin());
+    if (at == rests.size()) {
+      rests.push_back(std::move(rest));
+      curves.emplace_back();
+    }
+    curves[at].push_back(run);
+  }
+  const std::string over = fmt::format("{}", fmt::join(options, ", "));
+  io::LineChart chart;
+  chart.title = fmt::format("{} by {}", metric.chart, over);
+  chart.x_label = over;
+  chart.y_label = metric.label + (metric.unit.empty() ? "" : ", " + metric.unit);
+  for (const std::vector<RunSummary>& curve : curves) {
+    std::map<double, std::vector<double>> values;
+    for (const RunSummary& run : curve) {
+      check(find_figure(run.records.figures, metric.name) != nullptr, "the run '{}' has no figure '{}'", run.name,
+            metric.name);
+      values[option_of(run, options)].push_back(figure(run.best.figures, metric.name));
+    }
+    io::Series& series = chart.series.emplace_back();
+    series.name = shared_name(curve);
+    series.points = true;
+    for (const auto& [x, all] : values) {
+      series.x.push_back(x);
+      series.y.push_back(spread_of(all).mean);
+    }
+  }
+  return io::line_charts_svg({chart});
 }
 
 std::string comparison_svg(const std::vector<RunSummary>& runs) {

@@ -51,6 +51,18 @@ struct Spread {
 /// Throws Error if there is no value.
 Spread spread_of(const std::vector<double>& values);
 
+/// What the names of runs begin with, without what joins words at its end; the first name if they share nothing.
+std::string shared_name(const std::vector<RunSummary>& runs);
+
+/// The value of the first of `options` that the run has: a number, or a list of one, of config.toml or of the model's
+/// arguments ("depth"). Throws Error, which names the run, if it has none of them.
+double option_of(const RunSummary& run, const std::vector<std::string>& options);
+
+/// The best value of the metric of the first run over option_of() each, as SVG: a curve for runs that are otherwise
+/// alike but for the seed, with the mean where several have the same value. Throws Error as option_of() and
+/// comparison_svg() do.
+std::string by_option_svg(const std::vector<RunSummary>& runs, const std::vector<std::string>& options);
+
 /// The metric of the first run over time and over epochs, as SVG, with a curve for each run. Throws Error if another
 /// run has no such figure.
 std::string comparison_svg(const std::vector<RunSummary>& runs);
