@@ -139,6 +139,10 @@ TEST_F(NineteenthWalk, TakesPartsInAnArchiveForNoClasses) {
   EXPECT_EQ(info.status, 0) << info.err;
   EXPECT_THAT(info.out, AllOf(HasSubstr("Images of classes"), HasSubstr("validation   32 images"),
                               HasSubstr("vitrail train " + archive + "\n"), Not(HasSubstr("Sequences"))));
+  const std::string loose = copy_of_data("loose");
+  fs::copy(path("data/train/red/0.png"), loose + "/train/0.png");
+  ASSERT_EQ(std::system(("tar cf " + path("loose.tar") + " -C " + loose + " .").c_str()), 0);
+  EXPECT_THAT(train(path("loose.tar"), "loose").err, HasSubstr("train/0.png lies outside of any class folder"));
 }
 
 }  // namespace

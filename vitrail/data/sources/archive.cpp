@@ -199,6 +199,10 @@ Listing list_tar(const fs::path& path, const std::string& split, const ListOptio
   listing.names = whole ? std::move(names) : choose_images(std::move(names), split, path.string(), listing.notes);
   std::sort(listing.names.begin(), listing.names.end(), natural_less);
   if (how.labeled) {
+    for (const std::string& name : listing.names) {
+      check(split.empty() || !is_part_name(fs::path(name).parent_path().filename().string(), split),
+            "{}: the image {} lies outside of any class folder", path.string(), name);
+    }
     label_by_folder(listing, path.string());
   }
   std::vector<io::TarEntry> images;
