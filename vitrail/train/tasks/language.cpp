@@ -260,7 +260,7 @@ void Language::read_documents(const std::string& corpus, const std::string& eval
   }
   std::vector<Ids> training = encode_documents(*tokenizer_, learned, end);
   std::vector<Ids> validation = encode_documents(*tokenizer_, judged, end);
-  training_ = std::make_shared<Ids>(joined(training));
+  training_ = std::make_shared<Ids>(joined_documents(training));
   const auto seed = mix(static_cast<std::uint64_t>(options_.seed), hash("documents"));
   const std::int64_t tokens = options_.batch_tokens.value_or(options_.batch_size * block_);
   const auto parts = std::make_shared<TextDocuments>(std::move(training), block_);
@@ -271,7 +271,7 @@ void Language::read_documents(const std::string& corpus, const std::string& eval
   if (validation.empty()) {
     return;
   }
-  validation_ = std::make_shared<Ids>(joined(validation));
+  validation_ = std::make_shared<Ids>(joined_documents(validation));
   const auto read = std::make_shared<TextDocuments>(std::move(validation), block_);
   check(read->count() > 0, "the documents to evaluate on have nothing to predict");
   const std::int64_t rows = options_.validation_batch_size.value_or(options_.batch_size);

@@ -39,7 +39,7 @@ std::int64_t characters_in(const std::vector<std::string>& texts) {
   });
 }
 
-std::vector<std::int64_t> joined(const std::vector<std::vector<std::int64_t>>& documents) {
+std::vector<std::int64_t> joined_documents(const std::vector<std::vector<std::int64_t>>& documents) {
   std::vector<std::int64_t> all;
   for (const std::vector<std::int64_t>& ids : documents) {
     all.insert(all.end(), ids.begin(), ids.end());

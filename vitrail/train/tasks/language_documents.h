@@ -21,6 +21,6 @@ std::vector<std::vector<std::int64_t>> encode_documents(const text::Tokenizer& t
 /// How many characters texts have together.
 std::int64_t characters_in(const std::vector<std::string>& texts);
 /// The tokens of documents, one behind the other.
-std::vector<std::int64_t> joined(const std::vector<std::vector<std::int64_t>>& documents);
+std::vector<std::int64_t> joined_documents(const std::vector<std::vector<std::int64_t>>& documents);
 
 }  // namespace vitrail::train
