@@ -102,7 +102,13 @@ TEST_F(TwentiethWalk, LabelsTheWordsOfAFileOfThem) {
   EXPECT_EQ(plain.status, 0) << plain.err;
   EXPECT_EQ(vitrail(command + path("tagged.txt")).out, plain.out);
   write("other.txt", "two of\ndogs and\n");
-  EXPECT_NE(vitrail(command + path("other.txt")).out, plain.out) << "texts, whose last words are no labels";
+  const Outcome others = vitrail(command + path("other.txt"));
+  EXPECT_NE(others.out, plain.out) << "texts, whose last words are no labels";
+  EXPECT_THAT(others.err, HasSubstr("each line is taken as a text: were they words with labels, 'of'"));
+  write("unknown.txt", "two B-animal\ndogs B-machine\n\nsnow O\n");
+  EXPECT_EQ(vitrail(command + path("unknown.txt")).out, plain.out) << "one label alone is none of the model's";
+  write("words.conllu", "# sent_id = 1\n1\ttwo\ttwo\tNUM\t_\t_\t0\t_\t_\t_\n");
+  refuses(command + path("words.conllu"), "line 1 is CoNLL-U's");
 }
 
 TEST_F(TwentiethWalk, SaysThatPaddingIsLookedAt) {
@@ -114,6 +120,8 @@ TEST_F(TwentiethWalk, SaysThatPaddingIsLookedAt) {
   io::save_safetensors(input, {{"input_ids", Tensor::from<std::int64_t>({5, 6, 7, 5, 6, 0}, {2, 3})},
                                {"attention_mask", Tensor::from<std::int64_t>({1, 1, 1, 1, 1, 0}, {2, 3})}});
   EXPECT_THAT(vitrail(command).err, Not(HasSubstr("padding")));
+  io::save_safetensors(input, {{"input_ids", Tensor::from<std::int64_t>({5, 6, 7, 0, 5, 6}, {2, 3})}});
+  EXPECT_THAT(vitrail(command).err, HasSubstr("begin with the token for padding (0)"));
 }
 
 TEST_F(TwentiethWalk, KnowsSpecialTokensBeyondTheModelThatNoTextHas) {

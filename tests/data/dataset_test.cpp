@@ -143,6 +143,16 @@ TEST_F(OpenDataset, ReadsTarArchives) {
   EXPECT_THAT(error_of("photos.tar"), HasSubstr("choose one"));
   EXPECT_THAT(names(*open_dataset(folder / "photos.tar", {"train", {}, true, false})),
               ElementsAre("photos/train/cats/1.png"));
+  test::TarWriter classes;  // of which two are called like parts
+  classes.add("train/train/1.png", png);
+  classes.add("train/valid/2.png", png);
+  classes.add("val/train/3.png", png);
+  classes.write(folder / "classes.tar");
+  EXPECT_THAT(names(*open("classes.tar", "train")), ElementsAre("train/train/1.png", "train/valid/2.png"));
+  EXPECT_THAT(names(*open("classes.tar", "validation")), ElementsAre("val/train/3.png"));
+  classes.add("train/4.png", png);
+  classes.write(folder / "loose.tar");
+  EXPECT_THAT(error_of("loose.tar", {"train"}), HasSubstr("the image train/4.png lies outside of any class folder"));
   write("packed/train.tar.gz", test::gzip(io::read_text(folder / "train.tar")));
   write("packed/val.tgz", test::gzip(io::read_text(folder / "train.tar")));
   EXPECT_EQ(names(*open("packed", "train")), names(*open("train.tar")));
@@ -178,6 +188,8 @@ TEST_F(OpenDataset, ReadsTablesOfPathsAndLabels) {
 
   write("bad.csv", "p/1.png,cat\np/4.png,cat\n");
   EXPECT_THAT(error_of("bad.csv"), HasSubstr("line 2 names the image"));
+  write("ids.csv", "path , Label\np/1,cat\n");
+  EXPECT_THAT(error_of("ids.csv"), HasSubstr("which does not exist (there is a 1.png: names need their endings)"));
   write("tabs.TSV", "path\tlabel\tsplit\np/1.png\tcat, or dog\ttrain\np/3.png\tfox\ttest\n");
   EXPECT_THAT(open("tabs.TSV", "train")->classes(), ElementsAre("cat, or dog"));
   write("semicolons.csv", "p/1.png;cat\np/3.png;fox, red\n");

@@ -37,6 +37,7 @@ TEST(Csv, IsSeparatedAsItsNameAndItsFirstLineSay) {
   const auto parsed = [](const char* name, const std::string& text) { return fields_of(parse_table(text, name)); };
   EXPECT_THAT(parsed("a.csv", "x,y;z\n"), ElementsAre(Row{"x", "y;z"}));
   EXPECT_THAT(parsed("a.csv", "\n\nx;y\n1,5;2\n"), ElementsAre(Row{"x", "y"}, Row{"1,5", "2"}));
+  EXPECT_THAT(parsed("a.csv", "x\ty\n1,5\t2\n"), ElementsAre(Row{"x", "y"}, Row{"1,5", "2"}));
   EXPECT_THAT(parsed("a.TSV", "x\ty, z\n"), ElementsAre(Row{"x", "y, z"}));
   EXPECT_THAT(error_of([&] { parsed("a.csv", "x;y\n1;2;3\n"); }),
               HasSubstr("line 2 has 3 fields, but line 1 has 2: a field that has a semicolon in it"));

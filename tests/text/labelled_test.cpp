@@ -76,8 +76,15 @@ TEST(RunningText, IsThatOfATable) {
   EXPECT_EQ(running("a.csv", "label,text\n1,\"it is, so\"\n2,\"two\nlines\"\n"), "it is, so\n\ntwo\nlines");
   EXPECT_EQ(running("a.tsv", "text\tmeta\nit is\t1\n"), "it is");
   EXPECT_EQ(running("a.jsonl", "{\"text\": \"it\", \"label\": [1]}\n{\"text\": \"is\"}\n"), "it\n\nis");
-  EXPECT_EQ(running("a.tsv", "good\tit is\n"),
-            "a.tsv: the first line must name the column 'text', but has 'good', 'it is'");
+  EXPECT_EQ(
+      running("a.tsv", "good\tit is\n"),
+      "a.tsv: the first line must name the column 'text', but has 'good', 'it is' (a text that is to be read as it "
+      "stands has another ending, such as .txt)");
+  EXPECT_EQ(running("a.csv", "text\n\"it\r\nis\"\n"), "it\nis");
+  EXPECT_EQ(running("a.csv", "sentence1,sentence2\na,b\n"),
+            "a.csv: a row has two texts, 'sentence1' and 'sentence2', where one was expected");
+  EXPECT_EQ(running("a.jsonl", "{\"text\": \"a\", \"text_pair\": \"b\"}\n"),
+            "a.jsonl: line 1 has two texts, where one was expected");
   const auto alone = [](const std::string& name, const std::string& content) {
     return reading(name, content,
                    [](const std::filesystem::path& path) { return names_texts_alone(path) ? "yes" : "no"; });
@@ -85,6 +92,8 @@ TEST(RunningText, IsThatOfATable) {
   EXPECT_EQ(alone("a.csv", "id,text\n1,a\n"), "yes");
   EXPECT_EQ(alone("a.csv", "Label;Text\n1;a\n"), "no");
   EXPECT_EQ(alone("a.jsonl", "{\"text\": \"a\"}\n"), "yes");
+  EXPECT_EQ(alone("a.jsonl", "\n{\"text\": \"a\"}\n"), "yes");
+  EXPECT_EQ(alone("a.csv", "sentence1,sentence2\na,b\n"), "no");
   EXPECT_EQ(alone("a.jsonl", "[1, 2]\n"), "no");
   EXPECT_EQ(alone("a.tsv", "joy\tWhat a day!\n"), "no");
   EXPECT_EQ(alone("a.txt", "text\n"), "no");
@@ -94,10 +103,11 @@ TEST(RunningText, IsThatOfATable) {
 
 TEST(TaggedSentences, AreNotThoseOfConllU) {
   const std::string remedy =
-      " is CoNLL-U's: write the columns of the word and of its label alone, such as `grep -v '^#' "
-      "FILE | cut -f2,4`";
+      " is CoNLL-U's: write the columns of the word and of its label alone, such as "
+      "`grep -E '^[0-9]+[[:space:]]|^$' FILE | cut -f2,4`";
   EXPECT_EQ(sentences("# sent_id = 1\n1\tA\ta\tDET\t_\t_\t0\t_\t_\t_\n"), "tags.txt: line 1" + remedy);
   EXPECT_EQ(sentences("1\tA\ta\tDET\t_\t_\t0\t_\t_\t_\n"), "tags.txt: line 1" + remedy);
+  EXPECT_EQ(sentences("1-2\tdu\t_\t_\t_\t_\t_\t_\t_\t_\n"), "tags.txt: line 1" + remedy) << "a range of words";
   EXPECT_EQ(sentences("# O\n1 O\n"), "[#/O 1/O]");
 }
 

@@ -48,7 +48,29 @@ TEST(TablesOfPairs, AreReadByTheirFormats) {
   EXPECT_EQ(skipped, 1);
 }
 
+TEST(TablesOfPairs, MayBeOfParts) {
+  const test::TemporaryFolder folder;
+  const auto parts = [&](const std::string& name, const std::string& content) {
+    std::ofstream(folder / name) << content;
+    return read_parallel_text((folder / name).string(), "").split;
+  };
+  const std::vector<std::string> expected = {"train", "validation"};
+  EXPECT_EQ(parts("a.csv", "src,tgt,is_valid\nja,yes,False\nnein,no,True\n"), expected);
+  EXPECT_EQ(parts("a.jsonl", R"({"src": "ja", "tgt": "yes", "is_valid": false}
+{"translation": {"de": "nein", "en": "no"}, "is_valid": true})"),
+            expected);
+}
+
 TEST(TablesOfPairs, SayWhatIsWrong) {
+  EXPECT_EQ(
+      pairs("a.tsv", "17\tja\tyes\n18\tnein\tno\n"),
+      "a.tsv: the first column has numbers alone, where texts and then their translations were expected: name the "
+      "columns 'src' and 'tgt' in a first line");
+  EXPECT_EQ(pairs("a.jsonl", R"({"src": "ja", "tgt": "yes", "split": "train"}
+{"src": "nein", "tgt": "no"})"),
+            "a.jsonl: line 2 has no 'split', but the lines before it have one");
+  EXPECT_EQ(pairs("a.jsonl", R"({"src": "ja", "tgt": "yes", "split": [1]})"),
+            "a.jsonl: line 1: its 'split' is no text");
   EXPECT_EQ(pairs("a.tsv", "ja\tyes\nnein\n"),
             "a.tsv: line 2 has 1 field, but a text and its translation were expected");
   EXPECT_EQ(pairs("a.csv", "id,de,en\n1,ja,yes\n"),

@@ -170,24 +170,36 @@ std::vector<text::LabelledText> list_texts_to_classify(const std::vector<std::st
 
 namespace {
 
-// The sentences of a file of words with labels, or nothing if it is another file.
+// The sentences of a file of words with labels, or nothing if it is another file: if not half of the labels, as they
+// would be, are among `labels`.
 std::vector<text::TaggedSentence> tagged_sentences_of(const std::string& file, std::span<const std::string> labels) {
-  if (file.ends_with(".conll") && io::is_file(file)) {
+  if (!io::is_file(file)) {
+    return {};
+  }
+  if (file.ends_with(".conll") || text::is_conll_u(file)) {  // the latter are refused
     return text::read_tagged_sentences(file);
   }
+  std::vector<text::TaggedSentence> found;
   try {
-    std::vector<text::TaggedSentence> found;
-    if (io::is_file(file)) {
-      found = text::read_tagged_sentences(file);
-    }
-    const bool known = std::ranges::all_of(found, [&](const text::TaggedSentence& sentence) {
-      return std::ranges::all_of(
-          sentence.labels, [&](const std::string& label) { return std::ranges::find(labels, label) != labels.end(); });
-    });
-    return known ? found : std::vector<text::TaggedSentence>();
+    found = text::read_tagged_sentences(file);
   } catch (const Error&) {  // the lines are texts
     return {};
   }
+  std::size_t words = 0;
+  std::vector<std::string> unknown;
+  for (const text::TaggedSentence& sentence : found) {
+    words += sentence.labels.size();
+    std::ranges::copy_if(sentence.labels, std::back_inserter(unknown),
+                         [&](const std::string& label) { return std::ranges::find(labels, label) == labels.end(); });
+  }
+  if (2 * unknown.size() > words) {
+    if (words > 1) {
+      say("note: {}: each line is taken as a text: were they words with labels, '{}' would be no label of the model\n",
+          file, unknown.front());
+    }
+    return {};
+  }
+  return found;
 }
 
 }  // namespace

@@ -43,8 +43,8 @@ std::vector<std::string> list_texts(const std::vector<std::string>& arguments);
 /// The texts to be classified: list_texts(), but of a table (text::names_table()) its texts, with second ones.
 std::vector<text::LabelledText> list_texts_to_classify(const std::vector<std::string>& arguments);
 /// The sentences whose words are to be labelled: list_texts(), but of a file of words with their labels
-/// (text::read_tagged_sentences()) the words. It is one if it is called `.conll`, or if all of its labels are among
-/// `labels`.
+/// (text::read_tagged_sentences()) the words. It is one if it is called `.conll`, or if half of its labels are among
+/// `labels`. Throws Error if it is CoNLL-U.
 std::vector<std::string> list_texts_to_tag(const std::vector<std::string>& arguments,
                                            std::span<const std::string> labels);
 

@@ -77,9 +77,9 @@ bool is_table_file(const std::filesystem::path& file) { return is_table_name(fil
 std::vector<CsvRow> parse_table(std::string_view text, const std::filesystem::path& file) {
   const std::size_t begin = std::min(text.find_first_not_of("\r\n"), text.size());
   const std::string_view first = text.substr(begin, text.find_first_of("\r\n", begin) - begin);
-  const bool semicolons = first.find(';') != std::string_view::npos && first.find(',') == std::string_view::npos;
-  const bool tabs = lower_case(file.extension().native()) == ".tsv";
-  return parse_csv(text, file.string(), tabs ? '\t' : semicolons ? ';' : ',');
+  const auto has = [&](char separator) { return first.find(separator) != std::string_view::npos; };
+  const bool is_tsv = lower_case(file.extension().native()) == ".tsv";
+  return parse_csv(text, file.string(), is_tsv ? '\t' : has(',') ? ',' : has(';') ? ';' : has('\t') ? '\t' : ',');
 }
 
 std::vector<CsvRow> read_table(const std::filesystem::path& file) { return parse_table(read_text(file), file); }
@@ -87,7 +87,7 @@ std::vector<CsvRow> read_table(const std::filesystem::path& file) { return parse
 std::optional<std::size_t> column_named(const CsvRow& header, std::span<const std::string_view> names,
                                         const std::string& source) {
   for (const std::string_view name : names) {
-    const auto is_named = [&](const std::string& field) { return lower_case(field) == name; };
+    const auto is_named = [&](const std::string& field) { return lower_case(trimmed(field)) == name; };
     const auto found = std::ranges::find_if(header.fields, is_named);
     if (found != header.fields.end()) {
       check(std::find_if(found + 1, header.fields.end(), is_named) == header.fields.end(),
@@ -105,61 +105,82 @@ std::optional<std::size_t> column_named(const CsvRow& header, std::initializer_l
 
 namespace {
 
-struct TruthColumn {
-  std::string_view name, when_true, when_false;
-};
+// The parts of PartColumn::truths, and the names of their columns.
+constexpr std::array<const char*, 3> told_parts = {"train", "validation", "test"};
+const std::array<std::vector<std::string_view>, 3> truth_columns = {
+    {{"is_train"}, {"is_valid", "is_val"}, {"is_test"}}};
 
-constexpr std::array<TruthColumn, 4> truth_columns = {{
-    {"is_valid", "validation", "train"},
-    {"is_val", "validation", "train"},
-    {"is_train", "train", "validation"},
-    {"is_test", "test", "train"},
-}};
+constexpr std::array<std::string_view, 6> true_words = {"true", "1", "1.0", "yes", "t", "y"};
+constexpr std::array<std::string_view, 6> false_words = {"false", "0", "0.0", "no", "f", "n"};
 
-constexpr std::array<std::string_view, 5> true_words = {"true", "1", "1.0", "yes", "t"};
-constexpr std::array<std::string_view, 5> false_words = {"false", "0", "0.0", "no", "f"};
+bool is_true(const std::string& word) { return std::ranges::find(true_words, word) != true_words.end(); }
+bool is_false(const std::string& word) { return std::ranges::find(false_words, word) != false_words.end(); }
 
-// Nothing if the field is empty.
-std::optional<bool> truth_of(const CsvRow& row, std::size_t column, const std::string& source) {
-  const std::string word = part_in_cell(row.fields[column]);
-  if (word.empty()) {
-    return std::nullopt;
-  }
-  const bool is_true = std::ranges::find(true_words, word) != true_words.end();
-  check(is_true || std::ranges::find(false_words, word) != false_words.end(),
-        "{}: line {} says '{}' of which part it is, where True or False was expected", source, row.line,
-        row.fields[column]);
-  return is_true;
+// Whether any row below the header says True or False in a column.
+bool tells_truth(std::span<const CsvRow> rows, std::size_t column) {
+  return std::ranges::any_of(rows, [&](const CsvRow& row) {
+    const std::string word = column < row.fields.size() ? part_in_cell(row.fields[column]) : "";
+    return is_true(word) || is_false(word);
+  });
 }
 
 }  // namespace
 
 std::string part_in_cell(std::string_view cell) { return lower_case(trimmed(cell)); }
 
-std::string PartColumn::part_of(const CsvRow& row, const std::string& source) const {
-  const std::string word = part_in_cell(row.fields[column]);
-  if (when_true.empty()) {
-    return word;
+std::size_t PartColumn::last() const {
+  std::size_t column = named.value_or(0);
+  for (const std::optional<std::size_t>& truth : truths) {
+    column = std::max(column, truth.value_or(0));
   }
-  if (test && truth_of(row, *test, source) == true) {
-    return "test";
-  }
-  const std::optional<bool> truth = truth_of(row, column, source);
-  return !truth ? "" : *truth ? when_true : when_false;
+  return column;
 }
 
-std::optional<PartColumn> part_column(const CsvRow& header, const std::string& source,
-                                      std::initializer_list<std::string_view> names) {
-  if (const auto column = column_named(header, names, source)) {
-    return PartColumn{*column};
-  }
-  for (const auto& [name, when_true, when_false] : truth_columns) {
-    if (const auto column = column_named(header, {name}, source)) {
-      const auto test = column_named(header, {"is_test"}, source);
-      return PartColumn{*column, std::string(when_true), std::string(when_false), test == column ? std::nullopt : test};
+std::string PartColumn::part_of(const CsvRow& row, const CsvRow& header, const std::string& source) const {
+  std::string part = named ? part_in_cell(row.fields[*named]) : "";
+  const bool has_name = !part.empty();
+  std::string by = has_name ? header.fields[*named] : "";  // the column that says the part
+  std::string untold;                                      // the first part that no column tells
+  bool filled = false;
+  for (std::size_t i = 0; i < truths.size(); ++i) {
+    if (!truths[i]) {
+      untold = untold.empty() ? told_parts[i] : untold;
+      continue;
+    }
+    const std::string& column = header.fields[*truths[i]];
+    const std::string& cell = row.fields[*truths[i]];
+    const std::string word = part_in_cell(cell);
+    check(word.empty() || is_true(word) || is_false(word),
+          "{}: line {} says '{}' of which part it is, where True or False was expected", source, row.line, cell);
+    filled = filled || !word.empty();
+    // A name may say more than True does ("fold3" of what is valid), but not that what is trained on is not.
+    const bool of_train = part.starts_with("train");
+    const bool differs =
+        is_true(word) ? (has_name ? of_train != (i == 0) : !part.empty()) : is_false(word) && of_train && i == 0;
+    check(!differs, "{}: line {} is of two parts, by its '{}' and its '{}'", source, row.line, by, column);
+    if (is_true(word) && part.empty()) {
+      part = told_parts[i];
+      by = column;
     }
   }
-  return std::nullopt;
+  check(!part.empty() || !filled || !untold.empty(), "{}: line {} is of no part: all of its columns say False", source,
+        row.line);
+  return part.empty() && filled ? untold : part;
+}
+
+std::optional<PartColumn> part_column(std::span<const CsvRow> table, const std::string& source,
+                                      std::initializer_list<std::string_view> names) {
+  PartColumn found;
+  found.named = column_named(table.front(), names, source);
+  bool any = found.named.has_value();
+  for (std::size_t i = 0; i < truth_columns.size(); ++i) {
+    found.truths[i] = column_named(table.front(), truth_columns[i], source);
+    if (found.truths[i] && table.size() > 1 && !tells_truth(table.subspan(1), *found.truths[i])) {
+      found.truths[i].reset();
+    }
+    any = any || found.truths[i];
+  }
+  return any ? std::optional(found) : std::nullopt;
 }
 
 }  // namespace vitrail::io

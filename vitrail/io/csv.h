@@ -2,7 +2,7 @@
 /// Tables of text, RFC 4180, and what their columns say.
 #pragma once
 
-#include <algorithm>
+#include <array>
 #include <cstddef>
 #include <filesystem>
 #include <initializer_list>
@@ -29,14 +29,14 @@ std::vector<CsvRow> parse_csv(std::string_view text, const std::string& source, 
 bool is_table_name(const std::filesystem::path& file);
 /// Whether there is a file that is a table by its name.
 bool is_table_file(const std::filesystem::path& file);
-/// Parses what stands in a file, whose fields are separated by tabs in a `.tsv`, and in any other by commas, or by
-/// semicolons if the first line has these and no comma, as spreadsheets write where a comma is the decimal point.
+/// Parses what stands in a file, whose fields are separated by tabs in a `.tsv`, and in any other by the first of
+/// commas, semicolons (as spreadsheets write where a comma is the decimal point) and tabs that its first line has.
 /// Throws Error as parse_csv() does, and read_table() as read_text() too.
 std::vector<CsvRow> parse_table(std::string_view text, const std::filesystem::path& file);
 std::vector<CsvRow> read_table(const std::filesystem::path& file);
 
-/// The column of the table `source` whose name in the header, in whatever case, is the first of `names` that any column
-/// has. Throws Error if two columns have it.
+/// The column of the table `source` whose name in the header, in whatever case and between whatever spaces, is the
+/// first of `names` that any column has. Throws Error if two columns have it.
 std::optional<std::size_t> column_named(const CsvRow& header, std::span<const std::string_view> names,
                                         const std::string& source);
 std::optional<std::size_t> column_named(const CsvRow& header, std::initializer_list<std::string_view> names,
@@ -45,22 +45,23 @@ std::optional<std::size_t> column_named(const CsvRow& header, std::initializer_l
 /// The words of a part's name in lower case, without spaces around them.
 std::string part_in_cell(std::string_view cell);
 
-/// A column that names parts, or one that tells two of them apart, as fastai's `is_valid` does.
+/// What a table says of its rows' parts: a column that names them, and columns that tell one part from the others, as
+/// fastai's `is_valid` does.
 struct PartColumn {
-  std::size_t column = 0;
-  std::string when_true = {};  ///< the part of rows with True, 1 or yes; empty: the column names parts
-  std::string when_false = {};
-  std::optional<std::size_t> test = std::nullopt;  ///< beside it, the column that tells those to test on
+  std::optional<std::size_t> named;                  ///< the column that names parts
+  std::array<std::optional<std::size_t>, 3> truths;  ///< the columns that tell the rows of train, validation and test
 
-  std::size_t last() const { return test ? std::max(column, *test) : column; }  ///< the last column that is needed
-  /// The part that a row is of; "" if its field is empty. Throws Error, naming `source` and the line, if the field is
-  /// neither true nor false.
-  std::string part_of(const CsvRow& row, const std::string& source) const;
+  std::size_t last() const;  ///< the last column that is needed
+  /// The part that a row of a table with this `header` is of: the name, or else the part whose column says True, or
+  /// else the first of train, validation and test that has no column; "" if all of the fields are empty. Throws Error,
+  /// naming `source` and the line, if a field is neither true nor false, or if one says another part than the others.
+  std::string part_of(const CsvRow& row, const CsvRow& header, const std::string& source) const;
 };
 
-/// The first column of these `names` of a table with this header, or else `is_valid`, `is_val` or `is_train` (with
-/// `is_test` beside it) or `is_test`. Throws Error if two columns have that name.
-std::optional<PartColumn> part_column(const CsvRow& header, const std::string& source,
+/// The first column of these `names` of a table whose first row is its header, and `is_train`, `is_valid` (or `is_val`)
+/// and `is_test`, but for those that say something else than True or False in all rows; nothing if there is none of
+/// them. Throws Error if two columns have one name.
+std::optional<PartColumn> part_column(std::span<const CsvRow> table, const std::string& source,
                                       std::initializer_list<std::string_view> names = {"split", "set", "subset"});
 
 }  // namespace vitrail::io

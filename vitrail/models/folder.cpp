@@ -124,7 +124,7 @@ FolderConfig read_timm_config(const nlohmann::json& json, const fs::path& path) 
     }
     config.pretrained.bottleneck = beyond.get<bool>(bottleneck_key, false);
     config.pretrained.problem_type = read_problem_type(beyond);
-    for (const char* key : {bottleneck_key, "problem_type"}) {
+    for (const char* key : {bottleneck_key, problem_type_field}) {
       arguments.erase(key);
     }
     config.model_args.update(arguments);
@@ -254,7 +254,7 @@ OrderedJson config_json(const Model& model) {
     config[own_object][bottleneck_key] = true;
   }
   if (p.problem_type != ProblemType::single_label_classification) {
-    config[own_object]["problem_type"] = name_of(p.problem_type);
+    config[own_object][problem_type_field] = name_of(p.problem_type);
   }
   if (!p.label_names.empty()) {
     config["label_names"] = p.label_names;
@@ -312,6 +312,9 @@ Model load_model(const fs::path& given, const CreateOptions& options) {
   if (model.net->takes_any_size() && config.input_size.size() == 3 && !asked.contains("img_size")) {
     built.height = config.input_size[1];
     built.width = config.input_size[2];
+  }
+  if (!config.names.empty() && !model.net->takes_any_size() && !asked.contains("img_size")) {
+    check_prepared_size(folder, config.pretrained, {built.height, built.width});
   }
   model.pretrained = config.pretrained;
   model.pretrained.height = built.height;

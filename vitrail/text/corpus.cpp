@@ -38,12 +38,14 @@ std::string without_broken_lines(const std::string& text, std::int64_t& skipped)
   return kept;
 }
 
-// The text with lines that end in "\n" alone, as Python reads them, and not in Windows' "\r\n".
-static std::string with_line_feeds(std::string_view text) {
+std::string with_line_feeds(std::string text) {
+  if (text.find("\r\n") == std::string::npos) {
+    return text;
+  }
   std::string result;
   result.reserve(text.size());
   for (std::size_t i = 0; i < text.size(); ++i) {
-    if (!text.substr(i).starts_with("\r\n")) {
+    if (text.compare(i, 2, "\r\n") != 0) {
       result += text[i];
     }
   }
@@ -58,10 +60,7 @@ std::string read_corpus(const std::string& file, std::int64_t* skipped) {
     check(!text.empty(), "{}: none of its lines is UTF-8", file);
   }
   check_corpus(text, file);
-  if (text.find("\r\n") != std::string::npos) {
-    text = with_line_feeds(text);
-  }
-  return text;
+  return with_line_feeds(std::move(text));
 }
 
 std::vector<std::vector<std::string>> documents_of(std::string_view text) {

@@ -11,6 +11,8 @@ namespace vitrail::text {
 
 /// Throws Error, naming `source`, line and byte, unless the text is UTF-8.
 void check_corpus(std::string_view text, std::string_view source);
+/// A text whose lines end in "\n" alone, as Python reads them, and not in Windows' "\r\n".
+std::string with_line_feeds(std::string text);
 /// The text of a file, without a byte order mark, and with lines that end in "\n" where Windows has "\r\n". Throws
 /// Error, naming line and byte, if it is empty or not UTF-8. With `skipped`, lines that are not UTF-8 are left out and
 /// counted there instead.

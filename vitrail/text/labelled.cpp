@@ -28,6 +28,9 @@ constexpr std::array<std::string_view, 3> text_columns = {"text", "sentence", "s
 constexpr std::array<std::string_view, 2> second_columns = {"text_pair", "sentence2"};
 constexpr std::array<std::string_view, 1> label_columns = {"label"};
 
+// Of a table that is to be read as running text, but has none.
+constexpr const char* plain_text_remedy = " (a text that is to be read as it stands has another ending, such as .txt)";
+
 // Spaces at the ends of a label make no other of it.
 std::string label_in(const std::string& field) { return std::string(io::trimmed(field)); }
 
@@ -38,15 +41,17 @@ void check_filled(const LabelledText& text, bool labelled, const std::string& so
 
 // The texts of rows whose first one names the columns.
 std::vector<LabelledText> read_columns(const std::vector<io::CsvRow>& rows, std::size_t text,
-                                       std::optional<std::size_t> label, const std::string& source) {
+                                       std::optional<std::size_t> label, Labels labels, const std::string& source) {
   std::vector<LabelledText> result;
   const auto second = io::column_named(rows[0], second_columns, source);
-  const auto split = io::part_column(rows[0], source, {"split"});
+  check(!second || labels != Labels::none, "{}: a row has two texts, '{}' and '{}', where one was expected", source,
+        rows[0].fields[text], second ? rows[0].fields[*second] : "");
+  const auto split = io::part_column(rows, source, {"split"});
   for (const io::CsvRow& row : std::span(rows).subspan(1)) {
     check(row.fields.size() == rows[0].fields.size(), "{}: line {} has {}, expected {}", source, row.line,
           io::counted(std::ssize(row.fields), "fields"), rows[0].fields.size());
     result.push_back({row.fields[text], second ? row.fields[*second] : "", label ? label_in(row.fields[*label]) : "",
-                      split ? split->part_of(row, source) : ""});
+                      split ? split->part_of(row, rows[0], source) : ""});
     check_filled(result.back(), label.has_value(), source, row.line);
   }
   return result;
@@ -86,24 +91,13 @@ std::vector<LabelledText> read_table(const std::vector<io::CsvRow>& rows, bool m
   const auto text = rows.empty() ? std::nullopt : io::column_named(rows[0], text_columns, source);
   const auto label = rows.empty() ? std::nullopt : io::column_named(rows[0], label_columns, source);
   if (text && (label || labels != Labels::needed)) {
-    return read_columns(rows, *text, labels == Labels::none ? std::nullopt : label, source);
+    return read_columns(rows, *text, labels == Labels::none ? std::nullopt : label, labels, source);
   }
-  check(!must_be_named && labels != Labels::none, "{}: the first line must name {}, but has '{}'", source,
+  check(!must_be_named && labels != Labels::none, "{}: the first line must name {}, but has '{}'{}", source,
         labels == Labels::needed ? "the columns 'text' and 'label'" : "the column 'text'",
-        rows.empty() ? "" : fmt::format("{}", fmt::join(rows[0].fields, "', '")));
+        rows.empty() ? "" : fmt::format("{}", fmt::join(rows[0].fields, "', '")),
+        labels == Labels::none ? plain_text_remedy : "");
   return read_pairs(rows, labels, source);
-}
-
-// The part that an object says it is of, by the fields that would be columns of a table.
-std::string part_of_object(const nlohmann::json& object, const std::string& source, std::size_t line) {
-  io::CsvRow names{line, {}};
-  io::CsvRow values{line, {}};
-  for (const auto& [key, value] : object.items()) {
-    names.fields.push_back(key);
-    values.fields.push_back(value.is_string() ? value.get<std::string>() : value.is_null() ? "" : value.dump());
-  }
-  const auto column = io::part_column(names, source, {"split"});
-  return column ? column->part_of(values, source) : "";
 }
 
 std::vector<LabelledText> read_objects(std::string_view corpus, Labels labels, const std::string& source) {
@@ -131,9 +125,13 @@ std::vector<LabelledText> read_objects(std::string_view corpus, Labels labels, c
     const bool alone = labels == Labels::none;
     const auto label = alone ? std::nullopt : first_of(label_columns, true);
     const bool has_label = label ? !label->empty() : labels != Labels::needed;
-    check(text && !text->empty() && has_label, "{} has no '{}'", place, text && !text->empty() ? "label" : "text");
-    result.push_back({*text, alone ? "" : first_of(second_columns).value_or(""), label.value_or(""),
-                      part_of_object(object, source, number)});
+    const bool has_text = text && !text->empty();
+    check(has_text && has_label, "{} has no '{}'{}", place, has_text ? "label" : "text",
+          alone && !has_text ? plain_text_remedy : "");
+    const auto second = first_of(second_columns);
+    check(!second || !alone, "{} has two texts, where one was expected", place);
+    result.push_back(
+        {*text, second.value_or(""), label.value_or(""), part_of_object(object, source, number).value_or("")});
   }
   return result;
 }
@@ -152,10 +150,15 @@ std::size_t columns_of(const std::string& line) {
   return count;
 }
 
-// Whether a line is one of CoNLL-U: a comment ("# sent_id = 1"), or the ten columns of a word with its number.
-bool is_conll_u(const std::string& line) {
-  const bool comment = line.starts_with("# ") && line.find(" = ") != std::string::npos;
-  return comment || (std::ranges::count(line, '\t') == 9 && whole(line.substr(0, line.find('\t'))));
+// Whether a line is a comment of CoNLL-U, such as "# sent_id = 1".
+bool is_conll_u_comment(const std::string& line) {
+  return line.starts_with("# ") && line.find(" = ") != std::string::npos;
+}
+
+// Whether a line is one of CoNLL-U: a comment, or the ten columns of a word with its number.
+bool is_conll_u_line(const std::string& line) {
+  return is_conll_u_comment(line) ||
+         (std::ranges::count(line, '\t') == 9 && whole(line.substr(0, line.find_first_of("-.\t"))));
 }
 
 }  // namespace
@@ -183,7 +186,7 @@ std::string read_running_text(const std::filesystem::path& path, std::int64_t* s
   std::string all;
   std::set<std::string> parts;
   for (const LabelledText& one : read_labelled_texts(path, skipped, Labels::none)) {
-    all += (all.empty() ? "" : "\n\n") + one.text;
+    all += (all.empty() ? "" : "\n\n") + with_line_feeds(one.text);
     parts.insert(one.split);
   }
   check(parts.size() < 2, "{}: its texts are of the parts {}: a file of each part was expected", path.string(),
@@ -192,10 +195,12 @@ std::string read_running_text(const std::filesystem::path& path, std::int64_t* s
 }
 
 bool names_texts_alone(const std::filesystem::path& path) {
+  if (!names_table(path)) {
+    return false;
+  }
   std::ifstream in(path);
   std::string line;
-  if (!names_table(path) || !std::getline(in, line)) {
-    return false;
+  while (std::getline(in, line) && io::trimmed(io::without_byte_order_mark(line)).empty()) {
   }
   const std::string ending = io::lower_case(path.extension().native());
   const std::string first(io::without_byte_order_mark(line));
@@ -216,7 +221,7 @@ bool names_texts_alone(const std::filesystem::path& path) {
     return std::ranges::any_of(
         names, [&](const std::string& name) { return std::ranges::find(known, io::lower_case(name)) != known.end(); });
   };
-  return has(text_columns) && !has(label_columns);
+  return has(text_columns) && !has(second_columns) && !has(label_columns);
 }
 
 bool names_table(const std::filesystem::path& path) {
@@ -242,9 +247,9 @@ std::vector<TaggedSentence> parse_tagged_sentences(std::string_view content, con
       open = false;
       continue;
     }
-    check(!is_conll_u(line),
+    check(!is_conll_u_line(line),
           "{}: line {} is CoNLL-U's: write the columns of the word and of its label alone, such as "
-          "`grep -v '^#' FILE | cut -f2,4`",
+          "`grep -E '^[0-9]+[[:space:]]|^$' FILE | cut -f2,4`",
           source, number);
     const std::size_t end = line.find_last_not_of(" \t") + 1;
     const std::size_t word_end = std::min(line.find_first_of(" \t", begin), end);
@@ -263,6 +268,16 @@ std::vector<TaggedSentence> parse_tagged_sentences(std::string_view content, con
   }
   check(!sentences.empty(), "{}: there are no sentences", source);
   return sentences;
+}
+
+bool is_conll_u(const std::filesystem::path& path) {
+  std::ifstream in(path);
+  for (std::string line; std::getline(in, line);) {
+    if (!io::trimmed(line).empty() && !is_conll_u_comment(line)) {
+      return is_conll_u_line(line);
+    }
+  }
+  return false;
 }
 
 std::vector<std::string> sorted_labels(std::vector<std::string> labels) {

@@ -23,7 +23,7 @@ struct LabelledText {
 enum class Labels {
   needed,
   optional,  ///< a table may lack the column, and a line that has no tab is a text
-  none       ///< the first line of any table names its columns, and those of labels and of second texts are not read
+  none  ///< the first line of any table names its columns; that of labels is not read, and second texts are refused
 };
 
 /// Reads texts with labels by the file's name:
@@ -42,7 +42,7 @@ std::vector<LabelledText> parse_labelled_texts(std::string_view content, std::st
 /// The text of a corpus: of a table (names_table()) its texts, parted by blank lines; of any other file what
 /// read_corpus() reads. Throws Error, too, if the texts of a table are of several parts.
 std::string read_running_text(const std::filesystem::path& path, std::int64_t* skipped = nullptr);
-/// Whether a file is a table of texts (names_table()) whose first line names them, and no labels.
+/// Whether a file is a table of texts (names_table()) whose first line names them, and neither labels nor second texts.
 bool names_texts_alone(const std::filesystem::path& path);
 /// Whether the file's name says that it is a table of texts: `.csv`, `.tsv`, `.json` or `.jsonl`.
 bool names_table(const std::filesystem::path& path);
@@ -60,6 +60,9 @@ struct TaggedSentence {
 std::vector<TaggedSentence> read_tagged_sentences(const std::filesystem::path& path, std::int64_t* skipped = nullptr);
 /// The sentences of a file's content. Errors name `source`.
 std::vector<TaggedSentence> parse_tagged_sentences(std::string_view content, const std::string& source);
+
+/// Whether the first word of a file stands in a line of CoNLL-U, which parse_tagged_sentences() refuses.
+bool is_conll_u(const std::filesystem::path& path);
 
 /// The labels without repetition, sorted: numbers as such, anything else by its bytes.
 std::vector<std::string> sorted_labels(std::vector<std::string> labels);

@@ -56,22 +56,36 @@ void add_pair(std::string source, std::string target, ParallelText& pairs, const
   }
 }
 
+// Whether a field is a number, as those that count the pairs are.
+bool has_number(const io::CsvRow& row, std::size_t column) {
+  return column < row.fields.size() && !row.fields[column].empty() &&
+         row.fields[column].find_first_not_of("0123456789") == std::string::npos;
+}
+
 void read_rows(std::vector<io::CsvRow> rows, bool named, const std::string& file, ParallelText& pairs) {
   const auto src = rows.empty() ? std::nullopt : io::column_named(rows[0], source_columns, file);
   const auto tgt = rows.empty() ? std::nullopt : io::column_named(rows[0], target_columns, file);
   const bool known = src && tgt;
-  const auto split = known ? io::part_column(rows[0], file, {"split"}) : std::nullopt;
+  const auto split = known ? io::part_column(rows, file, {"split"}) : std::nullopt;
   check(rows.empty() || known || !named || rows[0].fields.size() == 2,
         "{}: the first line must name the columns 'src' and 'tgt', but has {}", file,
         rows.empty() ? "" : io::quoted_list(rows[0].fields, "and"));
   const std::size_t source = known ? *src : 0;
   const std::size_t target = known ? *tgt : 1;
   const std::size_t part = split ? split->last() : 0;
+  if (!known && rows.size() > 1) {
+    for (const std::size_t column : {source, target}) {
+      check(std::ranges::any_of(rows, [&](const io::CsvRow& row) { return !has_number(row, column); }),
+            "{}: the {} column has numbers alone, where texts and then their translations were expected: name the "
+            "columns 'src' and 'tgt' in a first line",
+            file, column == 0 ? "first" : "second");
+    }
+  }
   for (io::CsvRow& row : std::span(rows).subspan(rows.empty() || !(known || named) ? 0 : 1)) {
     check(row.fields.size() > std::max({source, target, part}),
           "{}: line {} has {}, but a text and its translation{} were expected", file, row.line,
           io::counted(std::ssize(row.fields), "fields"), split ? ", and the part that they are of," : "");
-    const std::string of = split ? split->part_of(row, file) : "";
+    const std::string of = split ? split->part_of(row, rows[0], file) : "";
     add_pair(std::move(row.fields[source]), std::move(row.fields[target]), pairs, split ? &of : nullptr);
   }
 }
@@ -87,7 +101,7 @@ void read_pair_objects(std::string_view text, const std::string& file, ParallelT
     if (is_blank_line(line)) {
       continue;
     }
-    io::parse_json(line, place);  // says what is wrong
+    const auto split = part_of_object(io::parse_json(line, place), file, number);
     const auto object = nlohmann::ordered_json::parse(line);
     check(object.is_object(), "{} is no object, as one a line was expected", place);
     const bool translated = object.contains("translation") && object["translation"].is_object();
@@ -106,14 +120,11 @@ void read_pair_objects(std::string_view text, const std::string& file, ParallelT
             translated && !languages[0].empty() ? fmt::format(", here '{}' and '{}'", languages[0], languages[1]) : "");
       return fields[*found].get<std::string>();
     };
-    const bool has_split = object.contains("split");
-    check(!has_split || object["split"].is_string(), "{}: its 'split' is no text", place);
-    with_split = number_of_pairs++ == 0 ? has_split : with_split;
-    check(has_split == with_split, "{} has {} 'split', but the lines before it have {}", place, has_split ? "a" : "no",
-          with_split ? "one" : "none");
-    const std::string split = has_split ? object["split"].get<std::string>() : "";
+    with_split = number_of_pairs++ == 0 ? split.has_value() : with_split;
+    check(split.has_value() == with_split, "{} has {} 'split', but the lines before it have {}", place,
+          split ? "a" : "no", with_split ? "one" : "none");
     add_pair(value_of(source_columns, translated ? languages[0] : "src"),
-             value_of(target_columns, translated ? languages[1] : "tgt"), pairs, has_split ? &split : nullptr);
+             value_of(target_columns, translated ? languages[1] : "tgt"), pairs, split ? &*split : nullptr);
   }
 }
 

@@ -1,8 +1,12 @@
 #include "vitrail/text/tables.h"
 
 #include <cstddef>
+#include <span>
+
+#include <nlohmann/json.hpp>
 
 #include "vitrail/io/file.h"
+#include "vitrail/tensor/error.h"
 
 namespace vitrail::text {
 namespace {
@@ -34,6 +38,20 @@ std::vector<io::CsvRow> rows_of_texts(std::string_view content, std::string_view
     }
   }
   return rows;
+}
+
+std::optional<std::string> part_of_object(const nlohmann::json& object, const std::string& source, std::size_t line) {
+  io::CsvRow names{line, {}};
+  io::CsvRow values{line, {}};
+  for (const auto& [key, value] : object.items()) {
+    check(key != "split" || !value.is_structured(), "{}: line {}: its 'split' is no text", source, line);
+    if (!value.is_structured()) {
+      names.fields.push_back(key);
+      values.fields.push_back(value.is_string() ? value.get<std::string>() : value.is_null() ? "" : value.dump());
+    }
+  }
+  const auto column = io::part_column(std::span(&names, 1), source, {"split"});
+  return column ? std::optional(column->part_of(values, names, source)) : std::nullopt;
 }
 
 }  // namespace vitrail::text

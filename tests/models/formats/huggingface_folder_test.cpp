@@ -146,6 +146,14 @@ TEST_F(HubFolder, RefusesAPreprocessorThatItCannotFollow) {
   expect_refusal("'resample'");
 }
 
+TEST_F(HubFolder, RefusesAPreprocessorOfAnotherSize) {
+  change("preprocessor_config.json", [](nlohmann::json& config) { config["size"] = {{"height", 48}, {"width", 48}}; });
+  expect_refusal("its preprocessor_config.json makes images of 48 x 48 pixels, but the model takes 32 x 32");
+  CreateOptions options;
+  options.model_kwargs = R"({"img_size": 48})";
+  EXPECT_EQ(load_model(folder_, options).pretrained.height, 48);
+}
+
 TEST_F(HubFolder, ReadsOldPreprocessors) {
   change("preprocessor_config.json", [](nlohmann::json& config) {
     config["size"] = 32;

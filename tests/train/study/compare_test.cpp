@@ -35,7 +35,7 @@ void write_run(const fs::path& folder, double first_top1, bool average = false, 
   options.experiment = folder.filename();
   options.batch_size = 10;
   options.grad_accum_steps = 2;
-  write_config(folder, options, {}, {"images", accuracy_figures(), "loss"});
+  write_config(folder, options, Facts{{"learning_rate", "0.003"}}, {"images", accuracy_figures(), "loss"});
   std::string lines;
   for (std::int64_t step = 1; step <= 10; ++step) {
     lines += to_json(StepRecord{step, (step + 4) / 5, 1.0, 0.1, 20, step == 3 ? 2.0 : 100.0, {}}, "images") + "\n";
@@ -156,6 +156,7 @@ TEST(Compare, DrawsAFigureOverAnOption) {
   EXPECT_EQ(option_of(runs[2], names), 3);
   EXPECT_EQ(option_of(runs[3], names), 2);
   EXPECT_EQ(option_of(runs[3], {"batch_size"}), 10);
+  EXPECT_EQ(option_of(runs[3], {"lr"}), 0.003) << "the usual one, which no option sets";
   EXPECT_EQ(shared_name({runs[0], runs[1]}), "conv");
   const std::string svg = by_option_svg(runs, names);
   EXPECT_EQ(test::xml_fault(svg), "");
@@ -173,6 +174,12 @@ TEST(Compare, DrawsAFigureOverAnOption) {
     return found;
   };
   EXPECT_EQ(count(by_option_svg({runs[0], runs[1], runs[2]}, names), "<circle"), count(mean, "<circle"));
+  write_run(temporary / "conv-2x", 50, false, 0, R"({"layers": [2], "sagan_stages": [1]})");
+  write_run(temporary / "conv-3x", 60, false, 0, R"({"layers": [3], "sagan_stages": [1]})");
+  const std::string both =
+      by_option_svg({runs[0], runs[1], read_run(temporary / "conv-2x"), read_run(temporary / "conv-3x")}, names);
+  EXPECT_NE(both.find(">conv (no sagan_stages)</text>"), std::string::npos) << both;
+  EXPECT_NE(both.find(">conv (sagan_stages [1])</text>"), std::string::npos);
   EXPECT_NE(error_of([&] { by_option_svg(runs, {"depht"}); }).find("sets no 'depht'"), std::string::npos);
   EXPECT_NE(error_of([&] { option_of(runs[3], {"depht"}); }).find("'depth'"), std::string::npos) << "what was meant";
   EXPECT_NE(error_of([&] { option_of(runs[0], {"opt"}); }).find("is \"adamw\", and no number"), std::string::npos);

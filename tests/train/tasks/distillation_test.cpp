@@ -140,6 +140,10 @@ TEST(Teacher, KnowsItsClassesInItsOwnOrder) {
   for (const auto& [from, to] : {std::pair{0, 2}, {1, 0}, {2, 1}, {6, 6}}) {
     EXPECT_EQ(plain.select(1, from).values(), ordered.select(1, to).values()) << from;
   }
+  model.pretrained.problem_type = models::ProblemType::multi_label_classification;
+  models::save_model(model, folder / "labels");
+  EXPECT_THAT(error_of([&] { Teacher((folder / "labels").string(), student, DType::f32); }),
+              HasSubstr("tells no classes apart: its problem_type is multi_label_classification"));
   models::CreateOptions options;
   options.num_classes = 2;
   models::Model few = models::load_model(golden_path("models/plain"), options);

@@ -1,5 +1,6 @@
 // `vitrail forward` runs a model on tensors from a file, for comparison with other programs.
 #include <algorithm>
+#include <array>
 #include <memory>
 #include <set>
 #include <string>
@@ -94,20 +95,28 @@ void add_records(io::NamedTensors& output, const std::string& name, const nn::Re
   }
 }
 
-// Says that the model attends to what fills up rows of ids where no mask leaves it out, as transformers does.
+// Says that the model attends to what fills up rows of ids where no mask leaves it out, as transformers does. A token
+// that ends or begins texts, too, is no sign of it, nor what stands behind a text that is read from left to right.
 void note_padding(const models::TextModel& model, const models::TextInputs& inputs, const std::string& file) {
   const nlohmann::json config = nlohmann::json::parse(model.config);
   const nlohmann::json pad = config.value("pad_token_id", nlohmann::json());
   const Tensor& ids = inputs.input_ids;
-  if (inputs.attention_mask.defined() || !pad.is_number_integer() || !ids.defined() || ids.rank() != 2 ||
-      ids.dtype() != DType::i64 || ids.size(1) == 0) {
+  const bool has_other_use =
+      std::ranges::any_of(std::array{"eos_token_id", "bos_token_id", "sep_token_id"},
+                          [&](const char* key) { return config.value(key, nlohmann::json()) == pad; });
+  if (inputs.attention_mask.defined() || !pad.is_number_integer() || has_other_use || !ids.defined() ||
+      ids.rank() != 2 || ids.dtype() != DType::i64 || ids.size(1) == 0) {
     return;
   }
-  const Tensor last = ids.select(1, ids.size(1) - 1).contiguous();
-  if (std::ranges::count(last.span<std::int64_t>(), pad.get<std::int64_t>()) > 0) {
-    say("note: {}: 'input_ids' end in the token for padding ({}), to which the model attends without an "
+  const auto has_padding = [&](std::int64_t column) {
+    const Tensor tokens = ids.select(1, column).contiguous();
+    return std::ranges::count(tokens.span<std::int64_t>(), pad.get<std::int64_t>()) > 0;
+  };
+  const bool begins = has_padding(0);
+  if (begins || (model.net->language() == nullptr && has_padding(ids.size(1) - 1))) {
+    say("note: {}: 'input_ids' {} the token for padding ({}), to which the model attends without an "
         "'attention_mask'\n",
-        file, pad.get<std::int64_t>());
+        file, begins ? "begin with" : "end in", pad.get<std::int64_t>());
   }
 }
 

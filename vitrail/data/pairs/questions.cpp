@@ -269,7 +269,7 @@ QuestionListing list_questions_csv(const fs::path& file, TablePart part) {
     answer = *answers;
     type = io::column_named(rows[0], {"type", "question_type"}, source);
     part.first = 1;
-    part.split = io::part_column(rows[0], source);
+    part.split = io::part_column(rows, source);
   }
   part.columns = std::max({path, question, answer}) + 1;
   QuestionListing result;

@@ -166,7 +166,7 @@ PairListing list_captions_csv(const fs::path& file, TablePart part) {
     path = *paths;
     text = *texts;
     part.first = 1;
-    part.split = io::part_column(rows[0], source);
+    part.split = io::part_column(rows, source);
   }
   part.columns = std::max(path, text) + 1;
   PairListing result;

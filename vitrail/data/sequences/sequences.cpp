@@ -134,7 +134,8 @@ struct FrameColumns {
   std::optional<std::size_t> label, angle;
   std::optional<io::PartColumn> split;
 
-  FrameColumns(const io::CsvRow& header, const std::string& source) {
+  FrameColumns(const std::vector<io::CsvRow>& rows, const std::string& source) {
+    const io::CsvRow& header = rows[0];
     const auto paths =
         io::column_named(header, {"path", "file", "filename", "file_name", "filepath", "image", "frame"}, source);
     const auto sequences = io::column_named(header, {"sequence", "clip", "video"}, source);
@@ -145,7 +146,7 @@ struct FrameColumns {
     sequence = *sequences;
     label = label_column(header, source);
     angle = io::column_named(header, {"angle", "degrees"}, source);
-    split = io::part_column(header, source);
+    split = io::part_column(rows, source);
   }
 };
 
@@ -156,7 +157,7 @@ std::set<std::string> parts_of_sequences(const std::vector<io::CsvRow>& rows, co
   std::map<std::string, std::string> part_of;
   for (std::size_t i = 1; i < rows.size(); ++i) {
     const auto& [line, fields] = rows[i];
-    const std::string part = columns.split->part_of(rows[i], source);
+    const std::string part = columns.split->part_of(rows[i], rows[0], source);
     const auto [before, fresh] = part_of.emplace(fields[columns.sequence], part);
     check(before->second == part,
           "{}: line {} puts the sequence '{}' into the part '{}', but an earlier line into '{}': a sequence is of one "
@@ -172,7 +173,7 @@ Told sequences_of_table(const fs::path& path, const SequenceOptions& options) {
   const std::vector<io::CsvRow> rows = io::read_table(path);
   check(rows.size() > 1, "{}: a header with the columns 'path' and 'sequence' and a line for each frame were expected",
         source);
-  const FrameColumns columns(rows[0], source);
+  const FrameColumns columns(rows, source);
   Told told;
   const std::vector<const io::CsvRow*> chosen = rows_of(rows,
                                                         {.first = 1,

@@ -3,6 +3,7 @@
 #include <charconv>
 #include <iterator>
 #include <map>
+#include <optional>
 #include <set>
 #include <span>
 #include <utility>
@@ -20,16 +21,29 @@ namespace {
 
 namespace fs = std::filesystem;
 
+// The first folder on the way to an image that is one of a part: those in it may be classes of the same names.
+struct PartFolder {
+  std::string part;
+  bool holds = false;  // the image itself
+};
+
+std::optional<PartFolder> part_folder_of(const std::string& image, const std::string& split) {
+  const fs::path folder = fs::path(image).parent_path();
+  for (auto at = folder.begin(); at != folder.end(); ++at) {
+    if (is_part_name(at->string(), split)) {
+      return PartFolder{at->string(), std::next(at) == folder.end()};
+    }
+  }
+  return std::nullopt;
+}
+
 // The images that lie in a folder of each part, or of the part `split`.
 std::map<std::string, std::vector<std::string>> images_by_part(const std::vector<std::string>& images,
                                                                const std::string& split) {
   std::map<std::string, std::vector<std::string>> images_of;
   for (const std::string& image : images) {
-    for (const fs::path& folder : fs::path(image).parent_path()) {
-      std::vector<std::string>* own = is_part_name(folder.string(), split) ? &images_of[folder.string()] : nullptr;
-      if (own != nullptr && (own->empty() || own->back() != image)) {
-        own->push_back(image);
-      }
+    if (const auto folder = part_folder_of(image, split)) {
+      images_of[folder->part].push_back(image);
     }
   }
   return images_of;
@@ -200,8 +214,8 @@ Listing list_tar(const fs::path& path, const std::string& split, const ListOptio
   std::sort(listing.names.begin(), listing.names.end(), natural_less);
   if (how.labeled) {
     for (const std::string& name : listing.names) {
-      check(split.empty() || !is_part_name(fs::path(name).parent_path().filename().string(), split),
-            "{}: the image {} lies outside of any class folder", path.string(), name);
+      const auto folder = split.empty() ? std::nullopt : part_folder_of(name, split);
+      check(!folder || !folder->holds, "{}: the image {} lies outside of any class folder", path.string(), name);
     }
     label_by_folder(listing, path.string());
   }

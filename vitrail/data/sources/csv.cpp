@@ -30,7 +30,8 @@ struct Columns {
 };
 
 // Finds the columns by the first line; that of labels may be missing unless they are needed.
-Columns find_columns(const CsvRow& first, const std::string& source, bool labeled) {
+Columns find_columns(const std::vector<CsvRow>& rows, const std::string& source, bool labeled) {
+  const CsvRow& first = rows[0];
   Columns columns;
   columns.header = is_table_header(first);
   if (!columns.header) {
@@ -44,7 +45,7 @@ Columns find_columns(const CsvRow& first, const std::string& source, bool labele
         source, labeled ? "s 'path' and 'label'" : " 'path'");
   columns.path = *path;
   columns.label = *label;
-  columns.split = io::part_column(first, source);
+  columns.split = io::part_column(rows, source);
   return columns;
 }
 
@@ -94,7 +95,7 @@ bool is_table_of_images(const fs::path& file) {
     };
     return !rows.empty() &&
            (std::ranges::any_of(rows[0].fields, is_there) ||
-            (path_column(rows[0], source) && (label_column(rows[0], source) || io::part_column(rows[0], source) ||
+            (path_column(rows[0], source) && (label_column(rows[0], source) || io::part_column(rows, source) ||
                                               io::column_named(rows[0], {"sequence", "question", "caption"}, source))));
   } catch (const Error&) {
     return false;
@@ -105,7 +106,7 @@ Parts parts_in(const std::vector<CsvRow>& rows, const TablePart& part, const std
   std::set<std::string> names;
   for (std::size_t i = part.first; part.split && i < rows.size(); ++i) {
     if (rows[i].fields.size() > part.split->last()) {
-      names.insert(part.split->part_of(rows[i], source));
+      names.insert(part.split->part_of(rows[i], rows[0], source));
     }
   }
   if (names == std::set<std::string>{""}) {  // no row says its part
@@ -121,7 +122,7 @@ Parts parts_of_table(const fs::path& file) {
   const std::vector<CsvRow> rows = io::read_table(file);
   return rows.empty() || !is_table_header(rows[0])
              ? Parts()
-             : parts_in(rows, {.first = 1, .split = io::part_column(rows[0], file.string())}, file.string());
+             : parts_in(rows, {.first = 1, .split = io::part_column(rows, file.string())}, file.string());
 }
 
 std::vector<const CsvRow*> rows_of(const std::vector<CsvRow>& rows, const TablePart& part, const std::string& source,
@@ -144,19 +145,32 @@ std::vector<const CsvRow*> rows_of(const std::vector<CsvRow>& rows, const TableP
   }
   std::vector<const CsvRow*> chosen;
   for (std::size_t i = part.first; i < rows.size(); ++i) {
-    if (wanted == nullptr || part.split->part_of(rows[i], source) == wanted->name) {
+    if (wanted == nullptr || part.split->part_of(rows[i], rows[0], source) == wanted->name) {
       chosen.push_back(&rows[i]);
     }
   }
   return chosen;
 }
 
+// What an error adds to a name that is that of an image but for its ending, as in tables of ids.
+static std::string ending_of_image(const fs::path& named) {
+  std::error_code error;
+  for (const fs::directory_entry& entry : fs::directory_iterator(named.parent_path(), error)) {
+    if (entry.path().stem() == named.filename() && io::is_image_name(entry.path())) {
+      return fmt::format(" (there is a {}: names need their endings)", entry.path().filename().string());
+    }
+  }
+  return fmt::format(" {}", missing_image_remedy);
+}
+
 fs::path image_of_row(const fs::path& path, const CsvRow& row, std::size_t column, bool skip_broken) {
   check(!io::trimmed(row.fields[column]).empty(), "{}: line {} names no image", path.string(), row.line);
   fs::path image = path.parent_path() / row.fields[column];
   std::error_code error;  // a name may be too long for the system
-  check(skip_broken || fs::exists(image, error), "{}: line {} names the image {}, which does not exist {}",
-        path.string(), row.line, image.string(), missing_image_remedy);
+  if (!skip_broken && !fs::exists(image, error)) {
+    fail("{}: line {} names the image {}, which does not exist{}", path.string(), row.line, image.string(),
+         ending_of_image(image));
+  }
   return image;
 }
 
@@ -165,7 +179,7 @@ Listing list_csv(const fs::path& path, const std::string& split, const ListOptio
   const std::string source = path.string();
   const std::vector<CsvRow> rows = io::read_table(path);
   check(!rows.empty(), "{}: the file is empty; lines of path,label were expected", source);
-  const Columns columns = find_columns(rows[0], source, labeled);
+  const Columns columns = find_columns(rows, source, labeled);
   check(!columns.header || rows.size() > 1, "{}: there are no lines below the header", source);
   Listing listing;
   std::vector<std::string> classes;

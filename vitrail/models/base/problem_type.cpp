@@ -9,7 +9,6 @@
 namespace vitrail::models {
 namespace {
 
-constexpr const char* key = "problem_type";
 // In the order of ProblemType.
 const std::vector<std::string> problem_types = {"single_label_classification", "multi_label_classification",
                                                 "regression"};
@@ -19,10 +18,10 @@ const std::vector<std::string> problem_types = {"single_label_classification", "
 std::string name_of(ProblemType type) { return problem_types.at(static_cast<std::size_t>(type)); }
 
 ProblemType read_problem_type(io::Fields& f) {
-  if (f.is_unset(key)) {
+  if (f.is_unset(problem_type_field)) {
     return ProblemType::single_label_classification;
   }
-  const std::string name = f.choice(key, "", problem_types);
+  const std::string name = f.choice(problem_type_field, "", problem_types);
   return static_cast<ProblemType>(std::ranges::find(problem_types, name) - problem_types.begin());
 }
 

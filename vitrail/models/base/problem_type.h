@@ -16,6 +16,9 @@ enum class ProblemType {
   regression                    ///< no classes: numbers
 };
 
+/// The field of a config.json that names one.
+inline constexpr const char* problem_type_field = "problem_type";
+
 /// "single_label_classification" …
 std::string name_of(ProblemType type);
 /// The "problem_type" of a config.json; the first without one, or with null. Throws Error for others.

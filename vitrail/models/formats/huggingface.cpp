@@ -66,7 +66,7 @@ HubFiles hub_files(const Model& model, const HubForm& form) {
       files.config["label2id"][name] = i;
     }
     if (model.pretrained.problem_type != ProblemType::single_label_classification) {
-      files.config["problem_type"] = name_of(model.pretrained.problem_type);
+      files.config[problem_type_field] = name_of(model.pretrained.problem_type);
     }
   }
   files.preprocessor = preprocessor_json(model.pretrained);

@@ -209,6 +209,12 @@ void read_preprocessor(const fs::path& folder, PretrainedConfig& p) {
   p.crop_pct = processor.resize == Resize::none ? 1 : std::clamp(crop_pct_for(side, processor.height), 1e-3, 8.0);
 }
 
+void check_prepared_size(const fs::path& folder, const PretrainedConfig& p, nn::Size2 size) {
+  check(p.height == size[0] && p.width == size[1],
+        "'{}': its preprocessor_config.json makes images of {} x {} pixels, but the model takes {} x {}",
+        folder.string(), p.height, p.width, size[0], size[1]);
+}
+
 ImageProcessor processor_of(const PretrainedConfig& p) {
   if (p.processor) {
     return p.processor->scaled_to(p.height, p.width);

@@ -132,10 +132,7 @@ BlipFiles read_blip_folder(const fs::path& folder, const std::string& architectu
   BlipFiles files{read_blip(json, path.string(), architecture), {}, json.dump()};
   files.images = images_of(files.sizes);
   read_preprocessor(folder, files.images);
-  const VitConfig& vision = files.sizes.vision;
-  check(files.images.height == vision.img_size[0] && files.images.width == vision.img_size[1],
-        "'{}': its preprocessor_config.json makes images of {} x {} pixels, but the model takes {} x {}",
-        folder.string(), files.images.height, files.images.width, vision.img_size[0], vision.img_size[1]);
+  check_prepared_size(folder, files.images, files.sizes.vision.img_size);
   return files;
 }
 

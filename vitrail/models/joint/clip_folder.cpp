@@ -168,9 +168,7 @@ JointModel load_clip(const fs::path& given, nn::Fill fill) {
   JointModel model = make_clip(json, path.string(), {.fill = fill});
   const VitConfig& vision = model.net->config().vision;
   read_preprocessor(folder, model.pretrained);
-  check(model.pretrained.height == vision.img_size[0] && model.pretrained.width == vision.img_size[1],
-        "'{}': its preprocessor_config.json makes images of {} x {} pixels, but the model takes {} x {}",
-        folder.string(), model.pretrained.height, model.pretrained.width, vision.img_size[0], vision.img_size[1]);
+  check_prepared_size(folder, model.pretrained, vision.img_size);
   if (fill != nn::Fill::meta) {
     const io::StoredTensors file = open_weights(folder);
     const WeightsTarget target = whole_network(model.net->parameters);

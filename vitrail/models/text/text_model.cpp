@@ -71,7 +71,7 @@ std::string architecture_of(const TextFamily& family, const Json& config, const 
 
 void set_labels(Json& config, const std::vector<std::string>& labels) {
   config.erase("num_labels");
-  config.erase("problem_type");  // of the labels that were there before
+  config.erase(problem_type_field);  // of the labels that were there before
   config["id2label"] = Json::object();
   config["label2id"] = Json::object();
   for (std::size_t i = 0; i < labels.size(); ++i) {

@@ -7,6 +7,7 @@
 #include <iterator>
 #include <map>
 #include <numeric>
+#include <set>
 #include <utility>
 
 #include <fmt/format.h>
@@ -57,8 +58,9 @@ std::int64_t whole_number_or(const nlohmann::json& value, std::int64_t fallback)
 }
 
 // A fact as a number; 0 if there is none of that name.
-std::int64_t number_in(const std::map<std::string, std::string>& facts, const std::string& name) {
-  std::int64_t value = 0;
+template <class T>
+T number_in(const std::map<std::string, std::string>& facts, const std::string& name) {
+  T value = 0;
   if (const auto it = facts.find(name); it != facts.end()) {
     std::from_chars(it->second.data(), it->second.data() + it->second.size(), value);
   }
@@ -74,14 +76,14 @@ void describe_network(RunSummary& run, const fs::path& folder) {
   const auto name = text_model != facts.end() ? text_model : architecture;
   if (facts.contains("flops") && architecture != facts.end()) {
     run.architecture = name->second;
-    run.parameters = number_in(facts, "parameters");
-    run.flops = number_in(facts, "flops");
+    run.parameters = number_in<std::int64_t>(facts, "parameters");
+    run.flops = number_in<std::int64_t>(facts, "flops");
     return;
   }
   const fs::path last = folder / "last";
   if (text_model != facts.end() || !models::has_image_model(models::kind_of(last.string()))) {
     run.architecture = name->second;
-    run.parameters = number_in(facts, "parameters");
+    run.parameters = number_in<std::int64_t>(facts, "parameters");
     return;
   }
   const models::Model model = models::load_model(last);
@@ -203,6 +205,7 @@ RunSummary read_run(const fs::path& folder, const std::string& metric) {
                    whole_number_or(config_value(config, "grad_accum_steps"), 1));
   describe_network(run, folder);
   run.settings = settings_in(config);
+  run.learning_rate = number_in<double>(read_facts(folder / "config.toml"), "learning_rate");
   run.seed = config_value(config, "seed").dump();
   run.judged_on = judged_on(config);
   return run;
@@ -240,6 +243,9 @@ std::string shared_name(const std::vector<RunSummary>& runs) {
 double option_of(const RunSummary& run, const std::vector<std::string>& options) {
   const nlohmann::json all = options_of(run);
   const std::string name = first_option(all, options);
+  if (name.empty() && std::ranges::find(options, "lr") != options.end() && run.learning_rate > 0) {
+    return run.learning_rate;  // the usual one
+  }
   if (name.empty()) {
     std::vector<std::string> known;
     for (const auto& [key, value] : all.items()) {
@@ -253,34 +259,76 @@ double option_of(const RunSummary& run, const std::vector<std::string>& options)
   return value.get<double>();
 }
 
-std::string by_option_svg(const std::vector<RunSummary>& runs, const std::vector<std::string>& options) {
-  const FigureKind& metric = runs.front().metric;
-  std::vector<std::vector<RunSummary>> curves;  // runs that are otherwise alike
-  std::vector<nlohmann::json> rests;            // of their options
+namespace {
+
+// Runs that are alike but for one option, and the other options that they share.
+struct Curve {
+  std::string name;
+  std::vector<RunSummary> runs;
+  nlohmann::json rest;
+};
+
+// Adds to the names of curves that are equal the options in which they differ: "conv (sagan_stages [1])".
+void tell_apart(std::vector<Curve>& curves) {
+  std::map<std::string, std::vector<Curve*>> same;
+  for (Curve& curve : curves) {
+    same[curve.name].push_back(&curve);
+  }
+  for (const auto& [name, all] : same) {
+    std::set<std::string> differing;
+    for (const Curve* curve : all) {
+      for (const auto& [key, value] : curve->rest.items()) {
+        if (std::ranges::any_of(all, [&, &option = key](const Curve* other) {
+              return !other->rest.contains(option) || other->rest[option] != curve->rest[option];
+            })) {
+          differing.insert(key);
+        }
+      }
+    }
+    for (Curve* curve : all) {
+      std::vector<std::string> words;
+      for (const std::string& option : differing) {
+        words.push_back(curve->rest.contains(option) ? fmt::format("{} {}", option, curve->rest[option].dump())
+                                                     : "no " + option);
+      }
+      curve->name += words.empty() ? "" : fmt::format(" ({})", fmt::join(words, ", "));
+    }
+  }
+}
+
+std::vector<Curve> curves_of(const std::vector<RunSummary>& runs, const std::vector<std::string>& options) {
+  std::vector<Curve> curves;
   for (const RunSummary& run : runs) {
     nlohmann::json rest = options_of(run);
     rest.erase(first_option(rest, options));
-    const auto at = static_cast<std::size_t>(std::ranges::find(rests, rest) - rests.begin());
-    if (at == rests.size()) {
-      rests.push_back(std::move(rest));
-      curves.emplace_back();
-    }
-    curves[at].push_back(run);
+    const auto same = std::ranges::find(curves, rest, &Curve::rest);
+    (same != curves.end() ? *same : curves.emplace_back(Curve{"", {}, std::move(rest)})).runs.push_back(run);
   }
+  for (Curve& curve : curves) {
+    curve.name = shared_name(curve.runs);
+  }
+  tell_apart(curves);
+  return curves;
+}
+
+}  // namespace
+
+std::string by_option_svg(const std::vector<RunSummary>& runs, const std::vector<std::string>& options) {
+  const FigureKind& metric = runs.front().metric;
   const std::string over = fmt::format("{}", fmt::join(options, ", "));
   io::LineChart chart;
   chart.title = fmt::format("{} by {}", metric.chart, over);
   chart.x_label = over;
   chart.y_label = metric.label + (metric.unit.empty() ? "" : ", " + metric.unit);
-  for (const std::vector<RunSummary>& curve : curves) {
+  for (const Curve& curve : curves_of(runs, options)) {
     std::map<double, std::vector<double>> values;
-    for (const RunSummary& run : curve) {
+    for (const RunSummary& run : curve.runs) {
       check(find_figure(run.records.figures, metric.name) != nullptr, "the run '{}' has no figure '{}'", run.name,
             metric.name);
       values[option_of(run, options)].push_back(figure(run.best.figures, metric.name));
     }
     io::Series& series = chart.series.emplace_back();
-    series.name = shared_name(curve);
+    series.name = curve.name;
     series.points = true;
     for (const auto& [x, all] : values) {
       series.x.push_back(x);

@@ -32,7 +32,8 @@ struct RunSummary {
   /// other.
   std::string settings;
   std::string seed;
-  std::string judged_on;  ///< the data of its evaluations, as config.toml names them: "photos, validation"
+  double learning_rate = 0;  ///< the one given or the usual one, as config.toml has it; 0: it has none
+  std::string judged_on;     ///< the data of its evaluations, as config.toml names them: "photos, validation"
 };
 
 /// Reads a run folder (trainer.h). `metric` is the name of one of its figures; empty for the one by which its best

@@ -19,6 +19,9 @@ models::Model open_teacher(const std::string& name_or_folder, const models::Mode
   const std::string name = model_of(name_or_folder).string();
   models::Model model = models::open_model(name);
   models::check_takes_images(model);
+  check(model.pretrained.problem_type == models::ProblemType::single_label_classification,
+        "the teacher '{}' tells no classes apart: its {} is {}", name_or_folder, models::problem_type_field,
+        name_of(model.pretrained.problem_type));
   if (model.pretrained.channels != student.pretrained.channels) {
     models::CreateOptions options;
     options.model_kwargs = fmt::format(R"({{"in_chans": {}}})", student.pretrained.channels);
