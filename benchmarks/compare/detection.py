@@ -1,13 +1,13 @@
-"""Times DETR beside PyTorch: transformers' DetrForObjectDetection (channels last), with the same shapes and threads, in rounds that
-alternate.
+"""Times DETR beside PyTorch and OpenVINO: transformers' DetrForObjectDetection (channels last), with the same shapes and threads, in
+rounds that alternate.
 
     python benchmarks/compare/detection.py [--rounds 3] [--threads 2] [--rows REGEX] [--output FILE.json]
     python benchmarks/compare/detection.py matching       # of 64 images x 100 queries x 30 objects x 6 layers, costs included
-    python benchmarks/compare/detection.py peer --work JSON [--threads 2]
+    python benchmarks/compare/detection.py peer --work JSON [--threads 2] [--peer NAME]
 
 Images of 4:3 with random pixels; in training ten objects an image, a loss for each layer of the decoder, matching included, a
 frozen backbone up to its second stage, AdamW. The second form times matching alone (ours: benchmarks/matching_bench.cpp, one
-thread; transformers' HungarianMatcher on --threads), the third is the peer's, in a process of its own. Needs torch, timm and
+thread; transformers' HungarianMatcher on --threads), the third is a peer's, in a process of its own. Needs torch, timm, openvino and
 transformers 5.23. Prints a table in Markdown as compare.py does.
 """
 
@@ -25,15 +25,33 @@ SHAPES = [("DETR-R50, 800 x 1066, batch 1", "infer", "detr_resnet50", 800, 1, {}
           ("train DETR-R50, 480 x 640, batch 2", "train", "detr_resnet50", 480, 2, {}, 3),
           ("train resnet18, d 128, 3 + 3 layers, 50 queries, 240 x 320, batch 8", "train", "detr_resnet18", 240, 8, SMALL, 5)]
 ROWS = [{"name": name, "mode": mode, "model": model, "batch": batch, "steps": steps, "dtype": dtype, "kwargs": kwargs,
-         "peer_kwargs": kwargs, "flags": ["--img-size", size], "peers": [("torch", None)], "size": size}
+         "peer_kwargs": kwargs, "flags": ["--img-size", size], "size": size,
+         "peers": [("torch", None), *([("openvino", None)] if mode == "infer" else [])]}
         for name, mode, model, size, batch, kwargs, steps in SHAPES for dtype in ("f32", "bf16")]
 
 
 def run_peer(peer, dtype, work, threads):
-    return compare.output_of([sys.executable, __file__, "peer", "--work", json.dumps(work), "--threads", str(threads)])
+    return compare.output_of([sys.executable, __file__, "peer", "--work", json.dumps(work), "--threads", str(threads),
+                              "--peer", peer])
 
 
-def step_of(torch, work):
+def openvino_step(model, x, work, threads):
+    import openvino
+
+    class Bare(type(model)):
+        def forward(self, pixel_values):
+            found = super().forward(pixel_values=pixel_values)
+            return found.logits, found.pred_boxes
+
+    model.__class__ = Bare
+    x = x.contiguous()
+    compiled = openvino.Core().compile_model(openvino.convert_model(model, example_input=x, input=[tuple(x.shape)]), "CPU", {
+        "PERFORMANCE_HINT": "LATENCY", "INFERENCE_NUM_THREADS": threads, "INFERENCE_PRECISION_HINT": work["dtype"]})
+    request = compiled.create_infer_request()
+    return lambda: request.infer({0: x.numpy()}, share_inputs=True)
+
+
+def step_of(torch, work, peer, threads):
     import transformers as hf
 
     backbone = {"model_type": "timm_backbone", "backbone": work["model"].removeprefix("detr_"), "num_channels": 3,
@@ -43,6 +61,8 @@ def step_of(torch, work):
     height, width = work["size"], work["size"] * 640 // 480
     x = torch.randn(work["batch"], 3, height, width).to(memory_format=torch.channels_last)
     autocast = lambda: torch.autocast("cpu", torch.bfloat16, enabled=work["dtype"] == "bf16")
+    if peer == "openvino":
+        return openvino_step(model.eval(), x, work, threads)
     if work["mode"] == "infer":
         model.eval()
 
@@ -68,12 +88,12 @@ def step_of(torch, work):
     return train
 
 
-def peer_main(work, threads):
+def peer_main(work, threads, peer):
     import torch
 
     torch.set_num_threads(threads)
     torch.manual_seed(0)
-    step = step_of(torch, work)
+    step = step_of(torch, work, peer, threads)
     times = []
     for _ in range(WARMUP + work["steps"]):
         begin = time.perf_counter()
@@ -98,7 +118,7 @@ def matching(threads=2, rounds=5):
         for layer in layers:
             matcher(layer, targets)
         peer.append(1e3 * (time.perf_counter() - begin))
-        said = subprocess.run([compare.VITRAIL.parent / "vitrail_bench_kernels", "--benchmark_filter=match_six_layers",
+        said = subprocess.run([compare.VITRAIL.parent / "vitrail_bench_kernels", "--benchmark_filter=match_layers/six",
                                "--benchmark_format=json"], check=True, capture_output=True, text=True)
         own.append(json.loads(said.stdout)["benchmarks"][0]["real_time"])
     print(json.dumps({"work": "matching, 64 images x 100 queries x 30 objects x 6 layers", "vitrail_ms": min(own),
@@ -110,7 +130,7 @@ def main():
         return matching()
     if sys.argv[1:2] == ["peer"]:
         values = dict(zip(sys.argv[2::2], sys.argv[3::2]))
-        peer_main(json.loads(values["--work"]), int(values.get("--threads", 2)))
+        peer_main(json.loads(values["--work"]), int(values.get("--threads", 2)), values.get("--peer", "torch"))
         return
     args = compare.parser_of(__doc__).parse_args()
     if not compare.VITRAIL.exists():
