@@ -47,27 +47,11 @@ void check_trained(const fs::path& folder, const std::string& given) {
   }
 }
 
-// Whether a folder is one of a model of images.
-static bool opens_for_images(const fs::path& folder) {
-  models::CreateOptions look;
-  look.fill = nn::Fill::meta;
-  try {
-    models::load_model(folder, look);
-  } catch (const Error&) {
-    return false;
-  }
-  return true;
-}
-
 void check_trained_on_texts(const fs::path& folder, const std::string& given) {
   check_trained(folder, given);
   const models::ModelKind kind = models::kind_of(folder.string());
-  // Of a folder that says its kind by a name that is not known, the reader of its config says so.
-  const bool may_be = kind == models::ModelKind::texts ||
-                      (kind == models::ModelKind::images && models::read_config(folder).contains("model_type") &&
-                       !opens_for_images(folder));
-  check(may_be, "'{}' is no model of texts: it {}; {}", given, models::words_of(kind).is_or_does,
-        models::words_of(kind).use);
+  check(kind == models::ModelKind::texts, "'{}' is no model of texts: it {}; {}", given,
+        models::words_of(kind).is_or_does, models::words_of(kind).use);
 }
 
 void save_beside_files_of(const fs::path& source, const models::TextModel& model, const fs::path& output) {

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "vitrail/io/file.h"
 #include "vitrail/io/json.h"
 #include "vitrail/models/formats/weights.h"
 #include "vitrail/models/text/language_body.h"
@@ -142,9 +143,14 @@ fs::path generation_config_file(const fs::path& folder) {
 
 GenerationConfig read_generation_config(const fs::path& folder, std::vector<std::string>* said) {
   const fs::path path = generation_config_file(folder);
+  return parse_generation_config(io::read_text(path), path.string(), said);
+}
+
+GenerationConfig parse_generation_config(std::string_view text, const std::string& source,
+                                         std::vector<std::string>* said) {
   GenerationConfig c;
-  const Json json = io::read_json(path);
-  io::Fields f(json, path.string());
+  const Json json = io::parse_json(text, source);
+  io::Fields f(json, source);
   // null is transformers' way to leave a field at its default.
   const auto number = [&](const char* key, double fallback) { return f.optional<double>(key).value_or(fallback); };
   const auto count = [&](const char* key, std::int64_t fallback) {
@@ -159,6 +165,7 @@ GenerationConfig read_generation_config(const fs::path& folder, std::vector<std:
   c.min_new_tokens = count("min_new_tokens", 0);
   c.do_sample = f.optional<bool>("do_sample").value_or(false);
   c.num_beams = count("num_beams", 1);
+  c.says_beams = !f.is_unset("num_beams");
   c.num_return_sequences = count("num_return_sequences", 1);
   c.early_stopping = read_early_stopping(f);
   c.length_penalty = number("length_penalty", 1);
@@ -181,7 +188,7 @@ GenerationConfig read_generation_config(const fs::path& folder, std::vector<std:
   try {
     validate(c);
   } catch (const Error& error) {
-    fail("{}: {}", path.string(), error.what());
+    fail("{}: {}", source, error.what());
   }
   if (said != nullptr) {
     *said = differences(f);

@@ -31,6 +31,7 @@ struct GenerationConfig {
   std::int64_t min_new_tokens = 0;
   bool do_sample = false;
   std::int64_t num_beams = 1;
+  bool says_beams = false;  ///< whether the file that was read has num_beams
   std::int64_t num_return_sequences = 1;
   EarlyStopping early_stopping = EarlyStopping::heuristic;
   double length_penalty = 1;  ///< a finished beam's sum of log-probabilities is divided by its length to this power
@@ -78,5 +79,8 @@ std::filesystem::path generation_config_file(const std::filesystem::path& folder
 /// change what is generated, as "temperature 0.6". Throws Error for values that are none, and for fields that ask for
 /// what generate() does not do.
 GenerationConfig read_generation_config(const std::filesystem::path& folder, std::vector<std::string>* said = nullptr);
+/// The same of the text of such a file. Errors name `source`.
+GenerationConfig parse_generation_config(std::string_view text, const std::string& source,
+                                         std::vector<std::string>* said = nullptr);
 
 }  // namespace vitrail::generate

@@ -8,10 +8,13 @@
 #include "vitrail/models/base/shipped.h"
 #include "vitrail/models/detection/detr_folder.h"
 #include "vitrail/models/detection/set2set.h"
+#include "vitrail/models/formats/huggingface.h"
+#include "vitrail/models/formats/weights.h"
 #include "vitrail/models/joint/blip_folder.h"
 #include "vitrail/models/joint/captioner.h"
 #include "vitrail/models/joint/clip_folder.h"
 #include "vitrail/models/joint/vqa_folder.h"
+#include "vitrail/models/model.h"
 #include "vitrail/models/recurrent/frame_network.h"
 #include "vitrail/models/text/text_model.h"
 #include "vitrail/tensor/error.h"
@@ -52,6 +55,17 @@ const std::array<KnownKind, 7> kinds = {{
      {"says sets of sets", "`vitrail predict`, `vitrail eval` and `vitrail train --task set2set` take it"}},
 }};
 
+// Throws Error if a folder is one of transformers that no reader knows, nor that of any kind of image models.
+void check_known(const std::string& name_or_folder) {
+  if (names_folder(name_or_folder)) {
+    const std::filesystem::path folder = shipped_or(name_or_folder);
+    const std::string type = model_type_in(folder);
+    if (!type.empty() && !is_hub_image_type(type)) {
+      fail_unknown_type(type, (folder / config_file).string());
+    }
+  }
+}
+
 }  // namespace
 
 const KindWords& words_of(ModelKind kind) {
@@ -67,7 +81,11 @@ ModelKind kind_of(const std::string& name_or_folder) {
         "there is no model folder '{}'", name_or_folder);
   const auto* const found =
       std::ranges::find_if(kinds, [&](const KnownKind& one) { return one.holds(name_or_folder); });
-  return found == kinds.end() ? ModelKind::images : found->kind;
+  if (found == kinds.end()) {
+    check_known(name_or_folder);
+    return ModelKind::images;
+  }
+  return found->kind;
 }
 
 bool has_image_model(ModelKind kind) { return kind == ModelKind::images || kind == ModelKind::joint; }

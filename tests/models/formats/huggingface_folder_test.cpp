@@ -75,7 +75,7 @@ TEST_F(HubFolder, SaysWhichShapeItExpects) {
 
 TEST_F(HubFolder, ListsTheModelsThatItReads) {
   change("config.json", [](nlohmann::json& config) { config["model_type"] = "vitt"; });
-  expect_refusal("'model_type' is 'vitt', expected 'vit', 'deit', 'dinov2'");
+  expect_refusal("'model_type' is 'vitt', which vitrail does not have (did you mean ");
   change("config.json", [](nlohmann::json& config) {
     config["model_type"] = "vit";
     config["architectures"] = {"ViTForObjects"};

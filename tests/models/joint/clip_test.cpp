@@ -239,6 +239,11 @@ TEST(Siglip, SaysWhatIsWrong) {
     std::ofstream(other / "config.json") << changed;
     return error_of([&] { load_clip(other.path()); });
   };
+  nlohmann::json classifier = config;
+  classifier["architectures"] = {"SiglipForImageClassification"};
+  std::ofstream(other / "config.json") << classifier;
+  EXPECT_THAT(error_of([&] { load_clip(other.path()); }),
+              HasSubstr("is transformers' SiglipForImageClassification, a classifier without texts"));
   EXPECT_THAT(error_with("vision_config", "vision_use_head", false),
               HasSubstr("'vision_config': without its head ('vision_use_head') the tower gives no vector"));
   EXPECT_THAT(error_with("text_config", "projection_size", 12),

@@ -148,9 +148,12 @@ TEST(VisionEncoderDecoder, SaysWhatIsWrongWithAFolder) {
   EXPECT_THAT(error_of_config([](auto& c) { c["decoder"]["model_type"] = "bert"; }),
               HasSubstr("the decoder is a 'bert', expected 'gpt2'"));
   EXPECT_THAT(error_of_config([](auto& c) { c["encoder"]["model_type"] = "vilt"; }),
-              HasSubstr("'model_type' is 'vilt', expected "));
+              HasSubstr("'model_type' is 'vilt', which vitrail does not have"));
   EXPECT_THAT(error_of_config([](auto& c) { c.erase("decoder"); }), HasSubstr("'decoder'"));
-  EXPECT_THAT(error_of_config([](auto& c) { c["decoder_start_token_id"] = 60; }),
+  const test::TemporaryFolder folder;
+  fs::copy(golden_path("models/joint/captioner/vit"), folder.path(), fs::copy_options::recursive);
+  io::write_atomically(folder / "generation_config.json", R"({"decoder_start_token_id": 60})");
+  EXPECT_THAT(error_of([&] { load_captioner(folder.path()); }),
               HasSubstr("the token that begins a text, 60, is none of the decoder's 60"));
   EXPECT_THAT(error_of_config([](auto& c) { c["decoder"]["cross_attention_hidden_size"] = 7; }),
               HasSubstr("'cross_attention_hidden_size' 7 is neither the encoder's width, 24, nor the decoder's, 32"));

@@ -5,11 +5,14 @@
 #include <iterator>
 
 #include <gmock/gmock.h>
+#include <nlohmann/json.hpp>
 
 #include "tests/support/errors.h"
 #include "tests/train/tiny.h"
 #include "vitrail/autograd/tape.h"
 #include "vitrail/data/pairs/captioned_images.h"
+#include "vitrail/io/file.h"
+#include "vitrail/io/json.h"
 #include "vitrail/models/joint/captioner.h"
 #include "vitrail/text/tokenizer.h"
 #include "vitrail/train/captions/captions.h"
@@ -62,6 +65,61 @@ std::string error_with(CaptionTaskOptions options, const Change& change) {
   });
 }
 
+// What transformers' generate() does with the files of these folders.
+TEST(CaptionOptions, AreThoseOfTheFolder) {
+  const test::TemporaryFolder temporary;
+  const fs::path folder = temporary / "vit";
+  fs::copy(test::golden_path("models/joint/captioner/vit"), folder, fs::copy_options::recursive);
+  const auto read = [&](const std::string& generation) {
+    io::write_atomically(folder / "generation_config.json", generation);
+    const std::unique_ptr<models::Captioner> model = models::load_captioner(folder);
+    return std::pair(std::pair(model->start, model->end), caption_options(*model, "generation_config.json").config);
+  };
+  const auto [tokens, all] = read(R"({"decoder_start_token_id": 9, "bos_token_id": 8, "eos_token_id": [5, 6],
+                                      "num_beams": 1, "max_length": 9, "no_repeat_ngram_size": 2})");
+  EXPECT_EQ(tokens, std::pair(std::int64_t{9}, std::int64_t{5})) << "and not those of config.json";
+  EXPECT_EQ(all.num_beams, 1);
+  EXPECT_EQ(all.max_new_tokens, 8) << "behind the first token";
+  EXPECT_EQ(all.no_repeat_ngram_size, 2);
+  EXPECT_EQ(all.eos_token_id, (std::vector<std::int64_t>{5, 6}));
+  const auto [begun, bare] = read(R"({"bos_token_id": 8})");
+  EXPECT_EQ(begun, std::pair(std::int64_t{8}, std::int64_t{7}));
+  EXPECT_EQ(bare.eos_token_id, std::vector<std::int64_t>()) << "no token ends a text there";
+  EXPECT_EQ(bare.num_beams, 3) << "ours, where nothing is said";
+
+  fs::remove(folder / "generation_config.json");
+  nlohmann::json config = io::read_json(folder / "config.json");
+  config["num_beams"] = 1;
+  config["decoder"]["max_length"] = 6;
+  io::write_atomically(folder / "config.json", config.dump());
+  const std::unique_ptr<models::Captioner> old = models::load_captioner(folder);
+  const generate::GenerationConfig legacy = caption_options(*old, "config.json").config;
+  EXPECT_EQ(legacy.num_beams, 1);
+  EXPECT_EQ(legacy.max_new_tokens, 5);
+  EXPECT_EQ(legacy.eos_token_id, std::vector<std::int64_t>{7});
+  fs::create_directories(temporary / "written");
+  old->write(temporary / "written");
+  const nlohmann::json written = io::read_json(temporary / "written/generation_config.json");
+  EXPECT_EQ(written.at("num_beams"), 1) << "the copy writes as the old one";
+  EXPECT_EQ(written.at("max_length"), 6);
+}
+
+TEST(CaptionOptions, EndTextsOfBlipAsItsConfigSays) {
+  const test::TemporaryFolder temporary;
+  const fs::path folder = temporary / "blip";
+  fs::copy(test::golden_path("models/joint/blip_caption"), folder, fs::copy_options::recursive);
+  const std::string said = R"({"_from_model_config": true, "eos_token_id": 2, "num_beams": 2})";
+  io::write_atomically(folder / "generation_config.json", said);
+  const std::unique_ptr<models::Captioner> model = models::load_captioner(folder);
+  const generate::GenerationConfig config = caption_options(*model, "generation_config.json").config;
+  EXPECT_NE(model->end, 2);
+  EXPECT_EQ(config.eos_token_id, std::vector<std::int64_t>{model->end});
+  EXPECT_EQ(config.num_beams, 2);
+  fs::create_directories(temporary / "written");
+  model->write(temporary / "written");
+  EXPECT_EQ(io::read_text(temporary / "written/generation_config.json"), said);
+}
+
 TEST(LearningToCaption, WritesTheLettersOfTheClass) {
   const test::TemporaryFolder folder;
   CaptionTaskOptions options = tiny_captions(folder.path());
@@ -78,7 +136,8 @@ TEST(LearningToCaption, WritesTheLettersOfTheClass) {
   const data::CaptionedImages validation = data::open_captioned_images(options.val_dir);
   EvaluateOptions small;
   small.batch_size = 5;
-  const CaptionEvaluation again = evaluate_captions(*model, tokenizer, validation, small, 64);
+  const CaptionEvaluation again =
+      evaluate_captions(*model, tokenizer, validation, small, caption_options(*model, 1, 64));
   EXPECT_NEAR(again.exact, result.figure("exact"), 1e-9);
   EXPECT_NEAR(again.loss, result.figure("loss"), 1e-4);
   EXPECT_EQ(again.count, 12);
@@ -158,6 +217,9 @@ TEST(LearningToCaption, WritesByATransformerThatAttendsToTheImage) {
   const text::Tokenizer tokenizer = text::load_tokenizer(best);
   EXPECT_EQ(model->decoder_kind(), "gpt2");
   EXPECT_EQ(model->max_positions(), 13);
+  const nlohmann::json generation = io::read_json(best / "generation_config.json");
+  EXPECT_EQ(generation.at("num_beams"), 3) << "transformers writes as we do";
+  EXPECT_EQ(generation.at("max_length"), 13);
   const data::CaptionedImages validation = data::open_captioned_images(options.val_dir);
   const Tensor x = prepared(model->image_model.pretrained, {validation.images->image(0)});
   const std::vector<Caption> best_two = [&] {

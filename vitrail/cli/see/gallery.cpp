@@ -125,7 +125,7 @@ class CaptionerPart {
         tokenizer_(text::load_tokenizer(flags.captioner.name_or_folder())) {
     CaptionFlags usual;
     usual.model = flags.captioner;
-    options_ = caption_options_of(usual, model_->end, model_->max_positions(), dtype);
+    options_ = caption_options_of(usual, *model_, dtype);
     if (!flags.scenes.empty()) {
       scenes_ = data::read_scenes(fs::is_directory(flags.scenes) ? fs::path(flags.scenes) / "scene.json"
                                                                  : fs::path(flags.scenes));

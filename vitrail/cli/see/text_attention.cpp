@@ -96,7 +96,8 @@ Reading read_text(const TextAttentionFlags& flags, const fs::path& folder, const
   reading.inputs.input_ids = row_of_ids(encoding.ids);
   reading.words.input = words_of(encoding, flags.text);
   if (const models::Translator* translator = model.net->translator()) {
-    const generate::GenerationConfig config = generate::read_generation_config(folder);
+    generate::GenerationConfig config = generate::read_generation_config(folder);
+    generate::give_length(config, translator->max_positions());
     const std::vector<std::string> lines = {flags.text};
     const auto translated = generate::translate(*translator, tokenizer, config, lines);
     const generate::TranslatedLine& best = translated.front().best.front();

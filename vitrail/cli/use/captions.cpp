@@ -22,7 +22,6 @@
 #include "vitrail/io/json.h"
 #include "vitrail/io/wording.h"
 #include "vitrail/models/base/shipped.h"
-#include "vitrail/models/formats/weights.h"
 #include "vitrail/ops/math/reduce.h"
 #include "vitrail/text/tokenizer.h"
 #include "vitrail/train/captions/captions.h"
@@ -32,9 +31,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::int64_t usual_beams = 3;  // if neither the user nor the folder says how many
-constexpr std::int64_t usual_caption_tokens = 64;
-
 class ImageCaptions {
  public:
   explicit ImageCaptions(const CaptionFlags& flags)
@@ -42,7 +38,7 @@ class ImageCaptions {
         dtype_(flags.compute.apply()),
         model_(open_captioner(flags.model)),
         tokenizer_(text::load_tokenizer(flags.model.name_or_folder())),
-        options_(caption_options_of(flags, model_->end, model_->max_positions(), dtype_)) {
+        options_(caption_options_of(flags, *model_, dtype_)) {
     check_usage(!flags.attention || !model_->cross_attention().empty(),
                 "'{}' writes with a {}, which attends to no places of the image: its image model's attention is drawn "
                 "by 'vitrail attention'",
@@ -152,35 +148,28 @@ std::unique_ptr<models::Captioner> open_captioner(const ModelFlags& flags) {
   return model;
 }
 
-train::CaptionOptions caption_options_of(const CaptionFlags& flags, std::int64_t end, std::int64_t max_positions,
-                                         DType dtype) {
-  const fs::path folder = flags.model.name_or_folder();
-  train::CaptionOptions options = train::caption_options(end, max_positions, usual_beams, usual_caption_tokens, dtype);
-  const std::int64_t longest = max_positions - 1;
+// What the folder says, which is told but for the fields that are `replaced`.
+static train::CaptionOptions told_caption_options(const ModelFlags& flags, const models::Captioner& model, DType dtype,
+                                                  const std::vector<std::pair<std::string, bool>>& replaced) {
+  const std::string source = generate::generation_config_file(models::shipped_or(flags.name_or_folder())).string();
+  std::vector<std::string> said;
+  train::CaptionOptions options = train::caption_options(model, source, dtype, &said);
+  say_generation_config(source, std::move(said), replaced);
+  return options;
+}
+
+train::CaptionOptions caption_options_of(const CaptionFlags& flags, const models::Captioner& model, DType dtype) {
+  train::CaptionOptions options =
+      told_caption_options(flags.model, model, dtype,
+                           {{"num_beams", flags.num_beams.has_value()},
+                            {"num_return_sequences", flags.num_return_sequences.has_value()},
+                            {"early_stopping", !flags.early_stopping.empty()},
+                            {"length_penalty", flags.length_penalty.has_value()},
+                            {"no_repeat_ngram_size", flags.no_repeat_ngram_size.has_value()},
+                            {"max_new_tokens", flags.max_new_tokens.has_value()},
+                            {"max_length", flags.max_new_tokens.has_value()}});
+  const std::int64_t longest = model.max_positions() - 1;
   generate::GenerationConfig& c = options.config;
-  if (fs::exists(folder / models::generation_file)) {
-    std::vector<std::string> said;
-    const std::int64_t most = *c.max_new_tokens;
-    c = generate::read_generation_config(folder, &said);
-    say_generation_config((folder / models::generation_file).string(), std::move(said),
-                          {{"num_beams", flags.num_beams.has_value()},
-                           {"num_return_sequences", flags.num_return_sequences.has_value()},
-                           {"early_stopping", !flags.early_stopping.empty()},
-                           {"length_penalty", flags.length_penalty.has_value()},
-                           {"no_repeat_ngram_size", flags.no_repeat_ngram_size.has_value()},
-                           {"max_new_tokens", flags.max_new_tokens.has_value()},
-                           {"max_length", flags.max_new_tokens.has_value()}});
-    if (!c.max_new_tokens) {
-      c.max_new_tokens = c.says_length ? c.max_length - 1 : most;
-    }
-    c.max_new_tokens = std::min(*c.max_new_tokens, longest);
-    if (c.eos_token_id.empty()) {
-      c.eos_token_id = {end};
-    }
-    if (c.num_beams == generate::GenerationConfig().num_beams && !c.do_sample) {
-      c.num_beams = usual_beams;
-    }
-  }
   c.num_beams = flags.num_beams.value_or(c.num_beams);
   c.num_return_sequences = flags.num_return_sequences.value_or(c.num_return_sequences);
   c.no_repeat_ngram_size = flags.no_repeat_ngram_size.value_or(c.no_repeat_ngram_size);
@@ -215,8 +204,15 @@ void evaluate_captioner(const ModelFlags& model, const ComputeFlags& compute, co
   const data::CaptionedImages pairs =
       data::open_captioned_images(data.data, {.split = data.split, .scenes = true, .skip_broken = data.skip_broken});
   say_notes_of(*pairs.images);
-  const train::CaptionEvaluation result =
-      train::evaluate_captions(*captioner, tokenizer, pairs, options, usual_caption_tokens, num_beams);
+  std::vector<std::pair<std::string, bool>> replaced;
+  for (const char* field : {"num_beams", "num_return_sequences", "do_sample", "temperature", "top_k", "top_p"}) {
+    replaced.emplace_back(field, true);
+  }
+  train::CaptionOptions how = told_caption_options(model, *captioner, options.dtype, replaced);
+  how.config.num_beams = num_beams;
+  how.config.num_return_sequences = 1;
+  how.config.do_sample = false;
+  const train::CaptionEvaluation result = train::evaluate_captions(*captioner, tokenizer, pairs, options, how);
   say_note(result.unknown);
   if (json) {
     nlohmann::ordered_json all = {
@@ -254,7 +250,7 @@ void evaluate_captioner(const ModelFlags& model, const ComputeFlags& compute, co
   if (result.cut > 0) {
     tell("{} longer than the model's {}, of which the loss is that of the beginning\n",
          result.cut == 1 ? "1 caption is" : fmt::format("{} captions are", result.cut),
-         io::counted(train::most_new_tokens(*captioner, usual_caption_tokens), "tokens"));
+         io::counted(train::most_new_tokens(*captioner, train::usual_caption_tokens), "tokens"));
   }
   for (const std::string& broken : result.broken) {
     tell("left out: {}\n", broken);

@@ -32,13 +32,13 @@ struct CaptionFlags {
   std::optional<std::int64_t> layer, head;
   std::string output;
 };
-/// How captions are written, whose end is the token `end`: as the model's folder says, with what the flags change.
-train::CaptionOptions caption_options_of(const CaptionFlags& flags, std::int64_t end, std::int64_t max_positions,
-                                         DType dtype);
+/// How captions are written: as the model's folder says, with what the flags change.
+train::CaptionOptions caption_options_of(const CaptionFlags& flags, const models::Captioner& model, DType dtype);
 /// Prints what the model says about images, and draws where it looked.
 void caption_images(const CaptionFlags& flags);
 
-/// Prints how good the captions of a data set are that a search with so many beams finds, and the loss.
+/// Prints how good the captions of a data set are that a search with so many beams finds, and else is as the model's
+/// folder says, and the loss.
 void evaluate_captioner(const ModelFlags& model, const ComputeFlags& compute, const DataFlags& data,
                         std::int64_t num_beams, bool json);
 

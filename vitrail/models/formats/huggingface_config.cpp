@@ -154,20 +154,34 @@ void take_pretrained(FolderConfig& folder) {
   folder.pretrained = std::move(pretrained);
 }
 
+bool is_hub_image_type(const std::string& model_type) {
+  return std::ranges::any_of(families(), [&](const Family* family) {
+    return std::ranges::find(family->hub_kinds, model_type, &HubKind::model_type) != family->hub_kinds.end();
+  });
+}
+
+void fail_unknown_type(const std::string& model_type, const std::string& source) {
+  std::vector<std::string> known;
+  for (const Family* family : families()) {
+    for (const HubKind& kind : family->hub_kinds) {
+      known.emplace_back(kind.model_type);
+    }
+  }
+  fail("{}: 'model_type' is '{}', which vitrail does not have{}; its models of images are {}", source, model_type,
+       io::did_you_mean(model_type, known), io::quoted_list(known, "and"));
+}
+
 FolderConfig read_hub_folder(const Json& json, const fs::path& folder) {
   const std::string source = (folder / config_file).string();
   const std::string model_type = hub_model_type(json, source);
-  std::vector<std::string> known;
   for (const Family* family : families()) {
     for (const HubKind& kind : family->hub_kinds) {
       if (kind.model_type == model_type) {
         return read_hub_folder(json, folder, kind);
       }
-      known.emplace_back(kind.model_type);
     }
   }
-  fail("{}: 'model_type' is '{}', expected {}{}", source, model_type, io::quoted_list(known),
-       io::did_you_mean(model_type, known));
+  fail_unknown_type(model_type, source);
 }
 
 }  // namespace vitrail::models

@@ -17,7 +17,7 @@ namespace vitrail::models {
 /// not have.
 void read_preprocessor(const std::filesystem::path& folder, PretrainedConfig& pretrained);
 /// Throws Error if the images that the folder's preprocessor_config.json makes are not of the `size` that its model
-/// takes, where transformers raises a ValueError.
+/// takes, as transformers' ViT, DeiT and CLIP do; its BEiT resizes the tables of its positions for them.
 void check_prepared_size(const std::filesystem::path& folder, const PretrainedConfig& pretrained, nn::Size2 size);
 /// The image processor of this preparation: its own, or the one that is nearest to timm's crop_pct and crop_mode. The
 /// two differ by a pixel where the margin of the crop is odd, and take different parts of images where the crop is no

@@ -25,6 +25,7 @@ BlipCaptioner::BlipCaptioner(const BlipConfig& sizes, const std::string& config,
   decoder_.emplace(nn::Scope(parameters) / "decoder", sizes.text);
   start = sizes.bos_token_id;
   end = sizes.sep_token_id;
+  fixed_tokens = true;
 }
 
 Tensor BlipCaptioner::logits(const Tensor& x, const Texts& texts, nn::Pass& pass) const {
@@ -82,6 +83,7 @@ void BlipCaptioner::write(const fs::path& folder, DType dtype) const {
                              .tensors = blip_tensors(parameters, blip_captioner_names(),
                                                      [](const nn::Parameter& p) { return p.value.detach(); }),
                              .dtype = dtype});
+  write_generation_config(folder);
 }
 
 bool is_blip_captioner_folder(const fs::path& folder) { return blip_class_in(folder) == blip_captioner_class; }

@@ -1,5 +1,6 @@
 #include "vitrail/models/joint/captioner.h"
 
+#include "vitrail/io/file.h"
 #include "vitrail/models/base/shipped.h"
 #include "vitrail/models/formats/weights.h"
 #include "vitrail/models/joint/blip_captioner.h"
@@ -21,6 +22,12 @@ std::unique_ptr<TextState> Captioning::begin(std::optional<DType> cache) const {
 Tensor Captioning::forward(const Tensor& ids, nn::Pass& pass, TextState* state) const {
   check(state == nullptr, "a caption goes on by forward_last()");
   return ops::cast(model_.logits(x_, {ids}, pass), DType::f32);
+}
+
+void Captioner::write_generation_config(const fs::path& folder) const {
+  if (!generation_config.empty()) {
+    io::write_atomically(folder / generation_file, generation_config);
+  }
 }
 
 TokenLayout layout_of_tokens(const ImageModel& model, std::int64_t height, std::int64_t width, std::int64_t count) {
@@ -76,10 +83,14 @@ bool is_captioner_folder(const fs::path& folder) {
 std::unique_ptr<Captioner> load_captioner(const fs::path& given) {
   const fs::path folder = shipped_or(given);
   const std::string type = model_type_in(folder);
-  return type == vision_encoder_decoder_type ? load_vision_encoder_decoder(folder)
-         : type == attending_captioner_type  ? load_attending_captioner(folder)
-         : is_blip_captioner_folder(folder)  ? load_blip_captioner(folder)
-                                             : load_recurrent_captioner(folder);
+  std::unique_ptr<Captioner> model = type == vision_encoder_decoder_type ? load_vision_encoder_decoder(folder)
+                                     : type == attending_captioner_type  ? load_attending_captioner(folder)
+                                     : is_blip_captioner_folder(folder)  ? load_blip_captioner(folder)
+                                                                         : load_recurrent_captioner(folder);
+  if (fs::exists(folder / generation_file)) {
+    model->generation_config = io::read_text(folder / generation_file);
+  }
+  return model;
 }
 
 }  // namespace vitrail::models

@@ -59,6 +59,14 @@ class Captioner : public nn::Network {
   Model image_model;       ///< whose parameters are in this network's store
   std::int64_t start = 0;  ///< the token that a text begins with
   std::int64_t end = 0;    ///< the one that ends it
+  /// Whether texts begin and end so whatever a generation_config.json says, as those of transformers' BLIP.
+  bool fixed_tokens = false;
+  /// The folder's generation_config.json as text, which is written as it was read; empty: it has none.
+  std::string generation_config = {};
+
+ protected:
+  /// Writes it into `folder` if there is one.
+  void write_generation_config(const std::filesystem::path& folder) const;
 };
 
 /// The layout of the `count` tokens that an image model gives, whose stages may each halve the grid of its first ones.

@@ -165,6 +165,10 @@ JointModel load_clip(const fs::path& given, nn::Fill fill) {
   check(is_joint_type(json),
         "'{}' is no model of images and texts: the \"model_type\" in its {} is neither '{}' nor '{}'", folder.string(),
         config_file, clip_type, siglip_type);
+  const Json classes = json.value("architectures", Json::array());
+  const std::string name = !classes.empty() && classes.front().is_string() ? classes.front().get<std::string>() : "";
+  check(!name.ends_with("ForImageClassification"),
+        "'{}' is transformers' {}, a classifier without texts, which vitrail does not have", folder.string(), name);
   JointModel model = make_clip(json, path.string(), {.fill = fill});
   const VitConfig& vision = model.net->config().vision;
   read_preprocessor(folder, model.pretrained);

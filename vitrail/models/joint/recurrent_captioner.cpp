@@ -119,6 +119,7 @@ void RecurrentCaptioner::write(const fs::path& folder, DType dtype) const {
                                          {"decoder", nlohmann::ordered_json::parse(decoder_config_)}};
   io::write_atomically(folder / config_file, config.dump(2) + "\n");
   io::save_safetensors(folder / weights_file, stored_as(named_tensors(parameters), dtype));
+  write_generation_config(folder);
 }
 
 }  // namespace vitrail::models

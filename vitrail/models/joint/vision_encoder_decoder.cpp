@@ -46,18 +46,50 @@ std::vector<NameRule> names_of(std::span<const NameRule> encoder, bool tied_head
   return rules;
 }
 
-// A token that generating begins or ends with, by config.json or else by generation_config.json.
-std::optional<std::int64_t> token_by(const nlohmann::json& config, const nlohmann::json& generation, const char* key) {
-  for (const nlohmann::json* json : {&config, &generation}) {
-    const auto at = json->find(key);
-    if (at != json->end() && at->is_number_integer()) {
-      return at->get<std::int64_t>();
-    }
-    if (at != json->end() && at->is_array() && !at->empty() && at->front().is_number_integer()) {
-      return at->front().get<std::int64_t>();
-    }
+// The token of a field of a config, or the first of several.
+std::optional<std::int64_t> token_in(const nlohmann::json& config, const char* key) {
+  const auto at = config.find(key);
+  if (at != config.end() && at->is_number_integer()) {
+    return at->get<std::int64_t>();
+  }
+  if (at != config.end() && at->is_array() && !at->empty() && at->front().is_number_integer()) {
+    return at->front().get<std::int64_t>();
   }
   return std::nullopt;
+}
+
+// The tokens that texts begin and end with: transformers' generate() looks into generation_config.json first.
+void read_tokens(const nlohmann::json& generation, const nlohmann::json& config, Captioner& model) {
+  for (const auto& [json, key] :
+       {std::pair(&generation, "decoder_start_token_id"), std::pair(&generation, "bos_token_id"),
+        std::pair(&config, "decoder_start_token_id")}) {
+    if (const auto token = token_in(*json, key)) {
+      model.start = *token;
+      break;
+    }
+  }
+  const auto end = token_in(generation, "eos_token_id");
+  model.end = (end ? end : token_in(config, "eos_token_id")).value_or(model.end);
+}
+
+// The generation_config.json of a folder that has none: transformers makes it of its config's fields, or its decoder's.
+std::string generation_config_of(const nlohmann::json& config, const Captioner& model) {
+  OrderedJson generation = {{"decoder_start_token_id", model.start},
+                            {"bos_token_id", model.start},
+                            {"eos_token_id", model.end},
+                            {"pad_token_id", model.end}};
+  for (const char* key : {"max_length", "max_new_tokens", "min_length", "do_sample", "early_stopping", "num_beams",
+                          "temperature", "top_k", "top_p", "typical_p", "repetition_penalty", "length_penalty",
+                          "no_repeat_ngram_size", "bad_words_ids", "num_return_sequences", "forced_bos_token_id",
+                          "forced_eos_token_id", "suppress_tokens", "begin_suppress_tokens"}) {
+    for (const nlohmann::json* json : {&config, &config["decoder"]}) {
+      if (json->contains(key) && !(*json)[key].is_null()) {
+        generation[key] = (*json)[key];
+        break;
+      }
+    }
+  }
+  return generation.dump(2) + "\n";
 }
 
 Model read_image_model(io::Fields& f, const nlohmann::json& config, const fs::path& folder,
@@ -73,9 +105,7 @@ Model read_image_model(io::Fields& f, const nlohmann::json& config, const fs::pa
   Model model = build_model(folder_config.architecture, folder_config.arguments(), f.source() + ": 'encoder'",
                             {.fill = nn::Fill::leave});
   const PretrainedConfig built = std::exchange(model.pretrained, folder_config.pretrained);
-  check(built.height == model.pretrained.height && built.width == model.pretrained.width,
-        "'{}': its preprocessor_config.json makes images of {} x {} pixels, but the encoder takes {} x {}",
-        folder.string(), model.pretrained.height, model.pretrained.width, built.height, built.width);
+  check_prepared_size(folder, model.pretrained, {built.height, built.width});
   return model;
 }
 
@@ -213,6 +243,7 @@ void VisionEncoderDecoder::write_own(const fs::path& folder, DType dtype) const 
                               {"decoder", decoder}};
   io::write_atomically(folder / config_file, config.dump(2) + "\n");
   io::save_safetensors(folder / weights_file, stored_as(named_tensors(parameters), dtype));
+  write_generation_config(folder);
 }
 
 void VisionEncoderDecoder::write(const fs::path& folder, DType dtype) const {
@@ -240,7 +271,7 @@ void VisionEncoderDecoder::write(const fs::path& folder, DType dtype) const {
                               {"is_encoder_decoder", true},
                               {"tie_word_embeddings", false},
                               {"dtype", dtype == DType::bf16 ? "bfloat16" : "float32"}};
-  OrderedJson generation = OrderedJson::parse(generation_config);
+  OrderedJson generation = OrderedJson::parse(generation_config.empty() ? "{}" : generation_config);
   generation.emplace("decoder_start_token_id", start);
   generation.emplace("bos_token_id", start);
   generation.emplace("eos_token_id", end);
@@ -285,10 +316,11 @@ std::unique_ptr<Captioner> load_vision_encoder_decoder(const fs::path& folder) {
   if (fs::exists(folder / generation_file)) {
     generation = io::read_json(folder / generation_file);
     check(generation.is_object(), "{}: expected an object", (folder / generation_file).string());
-    model->generation_config = io::read_text(folder / generation_file);
   }
-  model->start = token_by(config, generation, "decoder_start_token_id").value_or(model->start);
-  model->end = token_by(config, generation, "eos_token_id").value_or(model->end);
+  read_tokens(generation, config, *model);
+  if (generation.empty()) {
+    model->generation_config = generation_config_of(config, *model);
+  }
   check_tokens(*model, source);
   const io::StoredTensors file = open_weights(folder);
   WeightsTarget target = whole_network(model->parameters);

@@ -65,8 +65,6 @@ class VisionEncoderDecoder final : public Captioner {
 
   bool in_transformers() const { return in_transformers_; }
   bool tied_head() const { return decoder_->config().tied_head; }
-  /// generation_config.json as text, which is written as it was read.
-  std::string generation_config = "{}";
 
  private:
   static bool is_own(const std::string& parameter) {
@@ -85,7 +83,7 @@ class VisionEncoderDecoder final : public Captioner {
 };
 
 /// Loads a folder that save_pretrained() of transformers' VisionEncoderDecoderModel, or Captioner::write(), wrote. The
-/// tokens that begin and end a text are those of its config.json, or of its generation_config.json.
+/// tokens that begin and end a text are those of its generation_config.json, or of its config.json.
 std::unique_ptr<Captioner> load_vision_encoder_decoder(const std::filesystem::path& folder);
 /// Loads a folder of vitrail's own (attending_captioner_type).
 std::unique_ptr<Captioner> load_attending_captioner(const std::filesystem::path& folder);

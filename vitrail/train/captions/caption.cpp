@@ -245,6 +245,10 @@ CaptionTask::CaptionTask(const CaptionTaskOptions& options, const fs::path& chec
   const fs::path trained = checkpoint.empty() ? given_captioner(options_) : checkpoint;
   CaptionVocabulary vocabulary = caption_vocabulary(options_, trained, training_.texts);
   model_ = make_captioner(options_, trained, vocabulary);
+  if (const auto* attending = as_vision_encoder_decoder(*model_);
+      trained.empty() && attending != nullptr && attending->in_transformers()) {
+    model_->generation_config = usual_generation_config(*model_);
+  }
   tokenizer_ = std::move(vocabulary.tokenizer);
   models::check_vocabulary(text::ordinary_tokens(*tokenizer_), model_->vocab_size());
   captions_.emplace(training_.texts, *tokenizer_, longest());
@@ -345,7 +349,8 @@ std::vector<FigureKind> CaptionTask::figures() const {
 Figures CaptionTask::evaluate(const Work& work) {
   work.begin("evaluating", validation_->images->size());
   const CaptionEvaluation result =
-      evaluate_captions(*model_, *tokenizer_, *validation_, evaluation_options(options_, work), options_.max_length);
+      evaluate_captions(*model_, *tokenizer_, *validation_, evaluation_options(options_, work),
+                        caption_options(*model_, 1, options_.max_length + 1, work.dtype), options_.max_length);
   work.say_left_out(result.broken);
   Figures figures = {{"cider", result.scores.cider}, {"bleu_4", result.scores.bleu[3]}};
   if (result.truth) {

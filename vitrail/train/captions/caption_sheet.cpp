@@ -29,7 +29,7 @@ io::Image caption_sheet(const models::Captioner& model, const text::Tokenizer& t
   }
   const CaptionTokens captions(right, tokenizer, most_new_tokens(model, longest));
   const std::vector<std::string> said = caption(model, tokenizer, prepared(model.image_model.pretrained, images),
-                                                caption_options(model, 3, longest, dtype));
+                                                caption_options(model, usual_caption_beams, longest, dtype));
   const std::int64_t height = cell + bar + lines * (explain::letter_height + 1) + 4;
   io::Image sheet = explain::white_image(columns * cell, (count + columns - 1) / columns * height);
   for (std::int64_t i = 0; i < count; ++i) {

@@ -6,6 +6,8 @@
 #include <unordered_map>
 #include <utility>
 
+#include <nlohmann/json.hpp>
+
 #include "vitrail/autograd/tape.h"
 #include "vitrail/data/loader.h"
 #include "vitrail/data/pairs/counted_captions.h"
@@ -112,19 +114,40 @@ std::int64_t most_new_tokens(const models::Captioner& model, std::int64_t wanted
   return std::min(wanted, model.max_positions() - 1);
 }
 
-CaptionOptions caption_options(std::int64_t end, std::int64_t max_positions, std::int64_t num_beams,
-                               std::int64_t max_new_tokens, DType dtype) {
+CaptionOptions caption_options(const models::Captioner& model, std::int64_t num_beams, std::int64_t max_new_tokens,
+                               DType dtype) {
   CaptionOptions options;
-  options.config.eos_token_id = {end};
+  options.config.eos_token_id = {model.end};
   options.config.num_beams = num_beams;
-  options.config.max_new_tokens = std::min(max_new_tokens, max_positions - 1);
+  options.config.max_new_tokens = most_new_tokens(model, max_new_tokens);
   options.generate.dtype = dtype;
   return options;
 }
 
-CaptionOptions caption_options(const models::Captioner& model, std::int64_t num_beams, std::int64_t max_new_tokens,
-                               DType dtype) {
-  return caption_options(model.end, model.max_positions(), num_beams, max_new_tokens, dtype);
+CaptionOptions caption_options(const models::Captioner& model, const std::string& source, DType dtype,
+                               std::vector<std::string>* said) {
+  CaptionOptions options;
+  generate::GenerationConfig& c = options.config;
+  if (!model.generation_config.empty()) {
+    c = generate::parse_generation_config(model.generation_config, source, said);
+  }
+  // Where transformers' file says the first token, but none that ends a text, none does.
+  const bool says_tokens = c.decoder_start_token_id || c.bos_token_id;
+  if (model.fixed_tokens || (c.eos_token_id.empty() && !says_tokens)) {
+    c.eos_token_id = {model.end};
+  }
+  c.max_new_tokens = most_new_tokens(model, c.says_length ? c.most_new_tokens(1) : usual_caption_tokens);
+  if (!c.says_beams && !c.do_sample) {
+    c.num_beams = usual_caption_beams;
+  }
+  options.generate.dtype = dtype;
+  return options;
+}
+
+std::string usual_generation_config(const models::Captioner& model) {
+  const nlohmann::ordered_json usual = {{"num_beams", usual_caption_beams},
+                                        {"max_length", most_new_tokens(model, usual_caption_tokens) + 1}};
+  return usual.dump(2) + "\n";
 }
 
 std::vector<std::vector<Caption>> captions_of(const models::Captioner& model, const text::Tokenizer& tokenizer,
@@ -201,10 +224,9 @@ class CountTally {
 
 CaptionEvaluation evaluate_captions(const models::Captioner& model, const text::Tokenizer& tokenizer,
                                     const data::CaptionedImages& pairs, const EvaluateOptions& options,
-                                    std::int64_t longest, std::int64_t num_beams) {
+                                    const CaptionOptions& how, std::int64_t longest) {
   const autograd::NoGrad no_grad;
   const CaptionTokens captions(pairs.texts, tokenizer, most_new_tokens(model, longest));
-  const CaptionOptions how = caption_options(model, num_beams, longest + 1, options.dtype);
   data::Loader loader(*pairs.images, data::eval_transform(model.image_model.pretrained), loading(options));
   CaptionEvaluation result;
   result.cut = captions.cut;

@@ -48,12 +48,18 @@ struct CaptionOptions {
   generate::GenerationConfig config;  ///< its tokens are those of the model
   generate::GenerateOptions generate;
 };
+inline constexpr std::int64_t usual_caption_beams = 3;  ///< where neither the user nor the folder says how many
+inline constexpr std::int64_t usual_caption_tokens = 64;
 /// Greedily or by a beam search, with at most so many tokens, and no more than there are positions for behind the
-/// first. A text ends with the token `end`.
-CaptionOptions caption_options(std::int64_t end, std::int64_t max_positions, std::int64_t num_beams,
-                               std::int64_t max_new_tokens, DType dtype = DType::f32);
+/// first.
 CaptionOptions caption_options(const models::Captioner& model, std::int64_t num_beams, std::int64_t max_new_tokens,
                                DType dtype = DType::f32);
+/// How captions are written by the model's generation_config, whose fields `said` gets, with the usual number of beams
+/// and of tokens where that says none. Throws Error, which names `source`, as generate::read_generation_config() does.
+CaptionOptions caption_options(const models::Captioner& model, const std::string& source, DType dtype = DType::f32,
+                               std::vector<std::string>* said = nullptr);
+/// A generation_config.json that says the usual numbers, by which transformers writes as many.
+std::string usual_generation_config(const models::Captioner& model);
 /// The longest text, without the token that it begins with, that the model can write, or `wanted` if that is less.
 std::int64_t most_new_tokens(const models::Captioner& model, std::int64_t wanted);
 
@@ -93,11 +99,11 @@ struct CaptionEvaluation {
   std::string unknown;   ///< a note about tokens of captions that the tokenizer does not know; empty: none
   std::vector<std::string> broken;
 };
-/// Writes captions of all images, greedily or by a search with several beams, and compares them with those that they
-/// have.
+/// Writes captions of all images as `how` says, and compares them with those that they have, of which at most `longest`
+/// tokens count for the loss.
 CaptionEvaluation evaluate_captions(const models::Captioner& model, const text::Tokenizer& tokenizer,
                                     const data::CaptionedImages& pairs, const EvaluateOptions& options,
-                                    std::int64_t longest = 64, std::int64_t num_beams = 1);
+                                    const CaptionOptions& how, std::int64_t longest = usual_caption_tokens);
 
 /// A sheet of at most `most` images, evenly spread over those there are (data::for_spread_images()), with what the
 /// model says under each: green where it is one of the image's captions, else red. Empty if all are broken.
