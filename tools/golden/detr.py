@@ -9,7 +9,8 @@ criterion are run. Needs torch, torchvision, timm 1.0.31, transformers 5.23, sci
 A model's fixture is a folder as save_pretrained() writes it, with every parameter and statistic perturbed, and beside it
 expected.safetensors, computed in float64: pixel_values [B, 3, H, W] and pixel_mask (the second image is padded); of
 transformers' DetrForObjectDetection logits, pred_boxes, decoder.{i}, encoder_attention.{i}, cross_attention.{i}, and `grad.NAME` of
-Σ logits · to_logits + Σ boxes · to_boxes; and of the original's transformer and criterion, with an auxiliary loss for each
+Σ logits · to_logits + Σ boxes · to_boxes; auxiliary.logits and auxiliary.pred_boxes of the same folder with
+"auxiliary_loss", with which transformers feeds normed states on; and of the original's transformer and criterion, with an auxiliary loss for each
 layer of the decoder, aux.logits [L, B, Q, C], aux.boxes, the objects (labels.{b}, boxes.{b}), aux.loss and `aux.grad.NAME`.
 The backbone is smaller than any that timm has: the fields of "vitrail" in config.json are passed on to timm's model.
 """
@@ -94,6 +95,14 @@ def original(model, checkout):
     return net, criterion
 
 
+def with_auxiliary_loss(model, pixels, mask):
+    model.config.auxiliary_loss = True
+    with torch.no_grad():
+        out = model(pixel_values=pixels.double(), pixel_mask=mask)
+    model.config.auxiliary_loss = False
+    return {"auxiliary.logits": out.logits, "auxiliary.pred_boxes": out.pred_boxes}
+
+
 def write(name, checkout):
     generator = torch.Generator().manual_seed(sum(map(ord, name)))
     torch.manual_seed(1)
@@ -128,6 +137,8 @@ def write(name, checkout):
     own = {public(key): parameter for key, parameter in model.named_parameters()}
     trained = [key for key in stored if key in own]
     tensors |= {f"grad.{key}": own[key].grad.clone() for key in trained}
+
+    tensors |= with_auxiliary_loss(model, pixels, mask)
 
     # The original with a loss for each layer: of features and positions of transformers' model, which were compared above.
     net, criterion = original(model, checkout)

@@ -23,6 +23,9 @@ Decoded decode_jpeg(std::span<const std::uint8_t> bytes, const std::string& name
 Decoded decode_png(std::span<const std::uint8_t> bytes, const std::string& name);
 Decoded decode_webp(std::span<const std::uint8_t> bytes, const std::string& name);
 
+/// Decodes any of them, recognized by the first bytes.
+Decoded decode_as_stored(std::span<const std::uint8_t> bytes, const std::string& name);
+
 /// Throws Error unless both sides are positive and their product is at most max_pixels.
 void check_image_size(std::uint64_t width, std::uint64_t height, const std::string& name);
 

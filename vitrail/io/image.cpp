@@ -32,6 +32,16 @@ Decoded decode(std::span<const std::uint8_t> bytes, const std::string& name) {
   fail("{}: not a JPEG, PNG or WebP image", name);
 }
 
+// What `make` makes of the image `name`, or an Error where there is no memory for it.
+template <class Make>
+auto within_memory(const std::string& name, Make make) {
+  try {
+    return make();
+  } catch (const std::bad_alloc&) {
+    fail("{}: the image is larger than memory allows", name);
+  }
+}
+
 }  // namespace
 
 void check_image_size(std::uint64_t width, std::uint64_t height, const std::string& name) {
@@ -40,13 +50,15 @@ void check_image_size(std::uint64_t width, std::uint64_t height, const std::stri
         width, height, max_pixels);
 }
 
+Decoded decode_as_stored(std::span<const std::uint8_t> bytes, const std::string& name) {
+  return within_memory(name, [&] { return decode(bytes, name); });
+}
+
 Image decode_image(std::span<const std::uint8_t> bytes, const std::string& name) {
-  try {
+  return within_memory(name, [&] {
     Decoded decoded = decode(bytes, name);
     return apply_orientation(std::move(decoded.image), decoded.orientation);
-  } catch (const std::bad_alloc&) {
-    fail("{}: the image is larger than memory allows", name);
-  }
+  });
 }
 
 Image read_image(const std::filesystem::path& path) { return decode_image(read_bytes(path), path.string()); }

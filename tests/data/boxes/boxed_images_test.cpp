@@ -11,6 +11,7 @@
 #include "tests/support/golden.h"
 #include "tests/support/images.h"
 #include "vitrail/data/boxes/box_batches.h"
+#include "vitrail/io/codecs.h"
 
 namespace vitrail::data {
 namespace {
@@ -87,6 +88,26 @@ TEST_F(CocoBoxes, TakeTheClassesOfAModel) {
   EXPECT_THAT(data.category_ids, ElementsAre(19, 18, 2)) << "one that the file does not declare, behind its own";
   EXPECT_EQ(error_of([&] { open_boxed_images(folder.path(), {.split = "", .classes = {"dog"}}); }),
             folder.path().string() + ": the class 'bike' is none of those expected: dog");
+}
+
+// As torchvision's CocoDetection, which does not turn images either.
+TEST_F(CocoBoxes, AreOfThePixelsAsTheyAreStored) {
+  const auto image_with = [&](int orientation, std::int64_t width, std::int64_t height) {
+    fs::copy_file(test::golden_path(fmt::format("images/decode/orientation{}.jpg", orientation)),
+                  folder / "images/a.jpg", fs::copy_options::overwrite_existing);
+    json file = some_coco();
+    file["images"][0].update({{"file_name", "a.jpg"}, {"width", width}, {"height", height}});
+    return opened(file).images->image(0);
+  };
+  const io::Image upright = io::read_image(test::golden_path("images/decode/orientation6.jpg"));
+  ASSERT_NE(upright.width, upright.height);
+  const io::Image stored = image_with(6, upright.height, upright.width);
+  EXPECT_EQ(stored.width, upright.height);
+  EXPECT_EQ(image_with(6, upright.width, upright.height).pixels, upright.pixels) << "its annotation is of this size";
+  const io::Image upside_down = io::read_image(test::golden_path("images/decode/orientation3.jpg"));
+  const io::Image as_stored = image_with(3, upside_down.width, upside_down.height);
+  EXPECT_NE(as_stored.pixels, upside_down.pixels);
+  EXPECT_EQ(io::apply_orientation(as_stored, 3).pixels, upside_down.pixels);
 }
 
 // pycocotools counts boxes as the file has them.
@@ -183,6 +204,7 @@ TEST(VocBoxes, AreReadWithTheirParts) {
   write(folder / "Annotations/c.xml", voc("c.png", ""));
   write(folder / "ImageSets/Main/trainval.txt", "a\nc\n");
   write(folder / "ImageSets/Main/test.txt", "b  1\n");
+  write(folder / "ImageSets/Main/RBC_test.txt", "\nb  1\na -1\n");  // of one class: no part
   const BoxedImages whole = open_boxed_images(folder.path());
   EXPECT_EQ(whole.images->size(), 3);
   EXPECT_THAT(whole.classes, ElementsAre("RBC", "WBC"));

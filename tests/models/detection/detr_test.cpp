@@ -61,6 +61,26 @@ TEST_P(DetrVariant, GivesTransformersLogitsAndBoxes) {
   }
 }
 
+TEST_P(DetrVariant, FeedsNormedStatesOnWithTransformersAuxiliaryLoss) {
+  const test::TemporaryFolder temporary;
+  const fs::path copy = temporary / "detr";
+  fs::copy(folder(), copy);
+  nlohmann::json config = io::read_json(copy / "config.json");
+  config["auxiliary_loss"] = true;
+  io::write_atomically(copy / "config.json", config.dump());
+  const io::Safetensors golden = expected();
+  nn::Pass pass;
+  const SetPredictions found = load_detector(copy).net->forward(input(golden), pass);
+  expect_close(found.logits, golden.get("auxiliary.logits"), 2e-5);
+  expect_close(found.boxes, golden.get("auxiliary.pred_boxes"), 2e-5);
+  const SetPredictions layers = load_detector(copy).net->forward_layers(input(golden), pass);
+  const std::int64_t images = found.logits.size(0);
+  expect_close(layers.logits.narrow(0, layers.logits.size(0) - images, images), found.logits, 1e-5);
+  const Detector learning = load_detector(copy, {.learns = true});
+  expect_close(learning.net->forward(input(golden), pass).logits, golden.get("logits"), 2e-5);
+  EXPECT_EQ(nlohmann::json::parse(learning.config).at("auxiliary_loss"), false) << "its folder will say what it learnt";
+}
+
 TEST_P(DetrVariant, RecordsTransformersStatesAndMaps) {
   const Detector detector = load_detector(folder());
   const io::Safetensors golden = expected();
@@ -210,6 +230,16 @@ TEST(DetrFolder, TakesOtherClassesWithANewClassifier) {
   EXPECT_EQ(after.net->parameters.at("class_labels_classifier.weight").value.size(0), 3);
   EXPECT_TRUE(after.new_classifier);
   EXPECT_FALSE(load_detector(folder, {.labels = before.labels}).new_classifier);
+  const Detector sorted = load_detector(folder, {.labels = {"bird", "circle"}});
+  EXPECT_TRUE(sorted.classifier_by_names);
+  EXPECT_FALSE(sorted.new_classifier);
+  for (const char* name : {"class_labels_classifier.weight", "class_labels_classifier.bias"}) {
+    const Tensor all = before.net->parameters.at(name).value;
+    const Tensor own = sorted.net->parameters.at(name).value;
+    for (const auto& [row, from] : {std::pair{0, 2}, {1, 0}, {2, 3}}) {  // the last is "nothing"
+      EXPECT_EQ(own.select(0, row).contiguous().values(), all.select(0, from).contiguous().values()) << name << row;
+    }
+  }
   expect_close(after.net->parameters.at("bbox_predictor.layers.2.weight").value,
                before.net->parameters.at("bbox_predictor.layers.2.weight").value, 0);
 }

@@ -14,6 +14,7 @@
 #include "vitrail/data/dataset_part.h"
 #include "vitrail/data/scenes/source.h"
 #include "vitrail/data/sources/sources.h"
+#include "vitrail/io/codecs.h"
 #include "vitrail/io/file.h"
 #include "vitrail/io/image.h"
 #include "vitrail/io/suggest.h"
@@ -80,11 +81,28 @@ bool is_voc_tree(const fs::path& folder) { return is_folder(folder / "Annotation
 // Whether images lie in the folder with a .xml beside them.
 bool has_xml_beside_images(const fs::path& folder) { return !annotations_in(folder).empty(); }
 
-// The lists of images that VOC has in ImageSets/Main.
+// Whether a list of VOC says of each image whether it has objects of one class: "000012 -1".
+bool is_of_one_class(const fs::path& folder, const fs::path& list) {
+  if (list.stem().string().find('_') == std::string::npos) {
+    return false;
+  }
+  for (const std::string& line : io::read_lines(list)) {
+    const std::string whole(io::trimmed(line));
+    if (!whole.empty()) {
+      const std::string number = whole.substr(whole.find_last_of(" \t") + 1);
+      return number != whole && (number == "-1" || number == "0" || number == "1") &&
+             !is_file(folder / "Annotations" / (whole + ".xml"));
+    }
+  }
+  return false;
+}
+
+// The lists of images that VOC has in ImageSets/Main, but for those of one class.
 Parts voc_parts(const fs::path& folder) {
   Parts parts;
-  for (const fs::path& path :
-       sorted_files(folder / "ImageSets" / "Main", [](const fs::path& file) { return file.extension() == ".txt"; })) {
+  for (const fs::path& path : sorted_files(folder / "ImageSets" / "Main", [&](const fs::path& file) {
+         return file.extension() == ".txt" && !is_of_one_class(folder, file);
+       })) {
     parts.push_back({path.stem().string(), fmt::format("'{}'", path.filename().string()), path});
   }
   sort_parts(parts);
@@ -193,17 +211,25 @@ BoxListing list_boxes(const fs::path& source, const std::string& split, bool ski
   return result;
 }
 
-// Images as they are listed.
+// Images as they are listed. Boxes are of the pixels as they are stored, as torchvision's CocoDetection reads them,
+// unless the size of the annotation is that of the image as its EXIF data turn it.
 class BoxedFiles final : public Dataset {
  public:
   explicit BoxedFiles(BoxListing listing) : images_(std::move(listing.images)), image_(std::move(listing.image)) {}
   std::int64_t size() const override { return std::ssize(images_); }
   io::Image image(std::int64_t index) const override {
     const ListedImage& listed = images_.at(static_cast<std::size_t>(index));
-    io::Image image = image_ ? image_(index) : io::read_image(listed.path);
-    check(listed.width == 0 || (image.width == listed.width && image.height == listed.height),
-          "{}: the image has {} x {} pixels, but its annotation says {} x {}", listed.path.string(), image.width,
-          image.height, listed.width, listed.height);
+    if (image_) {
+      return image_(index);
+    }
+    const auto fits = [&](const io::Image& image) {
+      return listed.width == 0 || (image.width == listed.width && image.height == listed.height);
+    };
+    io::Decoded stored = io::decode_as_stored(io::read_bytes(listed.path), listed.path.string());
+    io::Image image = fits(stored.image) ? std::move(stored.image)
+                                         : io::apply_orientation(std::move(stored.image), stored.orientation);
+    check(fits(image), "{}: the image has {} x {} pixels, but its annotation says {} x {}", listed.path.string(),
+          image.width, image.height, listed.width, listed.height);
     return image;
   }
   std::int64_t label(std::int64_t /*index*/) const override { return unlabeled; }

@@ -19,6 +19,8 @@
 #include "vitrail/models/formats/huggingface.h"
 #include "vitrail/models/formats/stored.h"
 #include "vitrail/models/formats/weights.h"
+#include "vitrail/ops/math/arithmetic.h"
+#include "vitrail/ops/shape/embedding.h"
 
 namespace vitrail::models {
 namespace {
@@ -110,6 +112,7 @@ DetrConfig read_detr(io::Fields& f) {
   c.dropout = rate("dropout", 0.1);
   c.attention_dropout = rate("attention_dropout", 0);
   c.activation_dropout = rate("activation_dropout", 0);
+  c.auxiliary_loss = f.optional<bool>("auxiliary_loss").value_or(false);
   return c;
 }
 
@@ -219,6 +222,27 @@ Detector make_detector(const Json& json, const std::string& source, const std::v
   return detector;
 }
 
+// Gives the classifier of the queries the rows of its labels in a file whose labels are `own`, and that of "nothing".
+// Returns whether the file has all of them.
+bool take_rows(const Detector& detector, const io::StoredTensors& file, const std::vector<std::string>& own) {
+  std::vector<std::int64_t> rows;
+  for (const std::string& label : detector.labels) {
+    rows.push_back(std::ranges::find(own, label) - own.begin());
+    if (rows.back() == std::ssize(own)) {
+      return false;
+    }
+  }
+  rows.push_back(std::ssize(own));
+  const Tensor index = Tensor::from(rows, {std::ssize(rows)});
+  for (const nn::Parameter& parameter : detector.net->parameters.all()) {
+    if (detector.net->is_head(parameter.name)) {
+      detector.net->parameters.set(parameter,
+                                   ops::index_select(ops::cast(file.get(parameter.name), DType::f32), 0, index));
+    }
+  }
+  return true;
+}
+
 // A detector that has a name: what its config.json says beside transformers' defaults, which are those of
 // detr-resnet-50.
 struct NamedDetector {
@@ -280,11 +304,15 @@ bool is_detector_folder(const fs::path& given) {
 Detector load_detector(const fs::path& given, const DetectorOptions& options) {
   const fs::path folder = shipped_or(given);
   const fs::path path = folder / config_file;
-  const Json json = read_config(folder);
+  Json json = read_config(folder);
   check(is_detr(json), "'{}' is no detector: the \"model_type\" in its {} is not '{}'", folder.string(), config_file,
         detr_type);
+  if (options.learns && json.contains("auxiliary_loss")) {
+    json["auxiliary_loss"] = false;
+  }
   io::Fields f(json, path.string());
-  const bool renewed = !options.labels.empty() && options.labels != read_class_names(f);
+  const std::vector<std::string> own = read_class_names(f);
+  const bool renewed = !options.labels.empty() && options.labels != own;
   Detector detector =
       make_detector(json, path.string(), options.labels,
                     {.seed = options.seed, .fill = options.fill == nn::Fill::meta ? nn::Fill::meta : nn::Fill::leave});
@@ -295,7 +323,10 @@ Detector load_detector(const fs::path& given, const DetectorOptions& options) {
                                .prefix = "",
                                .is_head = [&](const std::string& name) { return detector.net->is_head(name); },
                                .adapt = {}};
-    load_weights(target, open_weights(folder), {detr_names, ""}, {}, {.classifier = renewed});
+    const io::StoredTensors file = open_weights(folder);
+    load_weights(target, file, {detr_names, ""}, {}, {.classifier = renewed});
+    detector.classifier_by_names = renewed && take_rows(detector, file, own);
+    detector.new_classifier = renewed && !detector.classifier_by_names;
   }
   return detector;
 }

@@ -31,8 +31,11 @@ struct Detector {
   /// classes by these ids.
   std::vector<std::int64_t> category_ids;
   DetectorImages images;
-  std::string config = "{}";    ///< config.json as text, also with fields that are of no use here
-  bool new_classifier = false;  ///< whether its folder has other labels, and the classifier of the queries begins anew
+  std::string config = "{}";  ///< config.json as text, also with fields that are of no use here
+  /// What became of the classifier of the queries where its folder has other labels: it begins anew, or takes the rows
+  /// of the labels that are wanted, if the folder has all of them.
+  bool new_classifier = false;
+  bool classifier_by_names = false;
 };
 
 /// Whether `folder` has a config.json whose "model_type" is "detr".
@@ -43,8 +46,11 @@ std::int64_t category_id_of(const Detector& detector, std::int64_t label);
 
 /// What a caller may ask of a detector.
 struct DetectorOptions {
-  /// Other kinds of objects than the folder's: the classifier of the queries is then initialized anew.
+  /// Other kinds of objects than the folder's: the classifier of the queries is then initialized anew, unless the
+  /// folder has all of them.
   std::vector<std::string> labels = {};
+  /// Whether it is to learn: then its decoder is that of facebookresearch/detr, whatever "auxiliary_loss" says.
+  bool learns = false;
   std::uint64_t seed = 0;
   nn::Fill fill = nn::Fill::initialize;
 };

@@ -93,6 +93,7 @@ Tensor DetrDecoderLayer::operator()(const Tensor& x, const Tensor& queries, cons
 DetrTransformer::DetrTransformer(const nn::Scope& scope, const DetrTransformerConfig& config)
     : num_queries_(config.num_queries),
       dim_(config.d_model),
+      feeds_normed_(config.auxiliary_loss),
       queries_(scope / "query_position_embeddings", config.num_queries, config.d_model) {
   for (std::int64_t i = 0; i < config.encoder_layers; ++i) {
     encoder_.emplace_back(scope / "encoder" / "layers" / i, config);
@@ -116,14 +117,15 @@ std::vector<Tensor> DetrTransformer::operator()(const Input& input, nn::Pass& pa
   Tensor x = Tensor::zeros({memory.size(0), num_queries_, dim_}, pass.dtype);
   std::vector<Tensor> states;
   for (std::size_t i = 0; i < decoder_.size(); ++i) {
-    x = decoder_[i](x, queries, seen, pass);
+    const Tensor own = decoder_[i](x, queries, seen, pass);
+    x = feeds_normed_ ? (*norm_)(own) : own;
     const bool last = i + 1 == decoder_.size();
-    const Tensor normed = all_layers || last ? (*norm_)(x) : Tensor();
+    const Tensor normed = last || (all_layers && !feeds_normed_) ? (*norm_)(x) : all_layers ? x : Tensor();
     if (normed.defined()) {
       states.push_back(normed);
     }
     if (pass.wants_features()) {  // as transformers has them, of the last layer behind the final norm
-      pass.recorder->feature(fmt::format("model.decoder.layers.{}", i), last ? normed : x);
+      pass.recorder->feature(fmt::format("model.decoder.layers.{}", i), last ? normed : own);
     }
   }
   return states;

@@ -31,6 +31,9 @@ struct DetrTransformerConfig {
   float dropout = 0.1F;
   float attention_dropout = 0;
   float activation_dropout = 0;
+  /// The decoder of transformers' config of this name: each layer's states go to the next one normed, and those of the
+  /// last layer are normed twice.
+  bool auxiliary_loss = false;
 };
 
 /// What each query says: S sets of Q elements each.
@@ -111,6 +114,7 @@ class DetrTransformer {
  private:
   std::int64_t num_queries_;
   std::int64_t dim_;
+  bool feeds_normed_;  // each layer's states to the next
   nn::Embedding queries_;
   std::vector<DetrEncoderLayer> encoder_;
   std::vector<DetrDecoderLayer> decoder_;

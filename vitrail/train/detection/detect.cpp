@@ -12,7 +12,9 @@
 #include "vitrail/data/boxes/box_batches.h"
 #include "vitrail/io/file.h"
 #include "vitrail/io/wording.h"
+#include "vitrail/models/base/shipped.h"
 #include "vitrail/models/detection/detr_folder.h"
+#include "vitrail/models/formats/weights.h"
 #include "vitrail/models/kind.h"
 #include "vitrail/train/detection/detection_sheet.h"
 #include "vitrail/train/detection/detections.h"
@@ -59,7 +61,7 @@ Made make_detector(const DetectionOptions& options, const fs::path& checkpoint,
   const auto seed = static_cast<std::uint64_t>(options.seed);
   Made made;
   if (!checkpoint.empty()) {
-    made.detector = models::load_detector(checkpoint, {.seed = seed});
+    made.detector = models::load_detector(checkpoint, {.learns = true, .seed = seed});
     // When the run began:
     made.pretrained = !models::is_detector_name(options.model) || !options.initial_checkpoint.empty();
     return made;
@@ -67,14 +69,27 @@ Made make_detector(const DetectionOptions& options, const fs::path& checkpoint,
   const fs::path given = model_of(options.model);
   const fs::path initial = options.initial_checkpoint.empty() ? fs::path() : model_of(options.initial_checkpoint);
   const auto is_detector = [](const fs::path& path) {
-    return models::kind_of(path.string()) == models::ModelKind::detector;
+    return !path.empty() && models::kind_of(path.string()) == models::ModelKind::detector;
   };
   if (is_detector(initial) || is_detector(given)) {
     const fs::path& folder = is_detector(initial) ? initial : given;
     check(kwargs_of(options).empty(), "--model-kwargs, --num-queries and --drop are for a new detector, not for '{}'",
           folder.string());
-    made.detector = models::load_detector(folder, {.labels = classes, .seed = seed});
+    made.detector = models::load_detector(folder, {.labels = classes, .learns = true, .seed = seed});
     made.pretrained = true;
+    const nlohmann::json said = models::read_config(models::shipped_or(folder));
+    if (said.contains("auxiliary_loss") && said["auxiliary_loss"] == true) {
+      made.notes.push_back(
+          fmt::format("'{}' says auxiliary_loss, with which transformers feeds normed states on: what "
+                      "learns here does not, and begins with other boxes",
+                      folder.string()));
+    }
+    if (made.detector.classifier_by_names) {
+      made.notes.push_back(
+          fmt::format("'{}' has these classes among its own, or in another order: the classifier of the "
+                      "queries keeps what it knows of them",
+                      folder.string()));
+    }
     if (made.detector.new_classifier) {
       made.notes.push_back(
           fmt::format("the classes of '{}' are others: the classifier of the queries begins anew", folder.string()));
