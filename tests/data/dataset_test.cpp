@@ -197,6 +197,12 @@ TEST_F(OpenDataset, ReadsTablesOfPathsAndLabels) {
   EXPECT_TRUE(is_table_of_images(folder / "tabs.TSV") && is_table_of_images(folder / "plain.csv"));
   write("texts.tsv", "text\tlabel\nfine\tgood\n");
   EXPECT_FALSE(is_table_of_images(folder / "texts.tsv"));
+  write("metadata.csv", "file_name,text\np/1.png,\"a cat, asleep\"\n");
+  EXPECT_TRUE(is_table_of_images(folder / "metadata.csv")) << "as Hugging Face's image folders have";
+  write("lines.csv", "file_name;text\np/1.png;\"a cat,\nasleep\"\n");
+  EXPECT_TRUE(is_table_of_images(folder / "lines.csv"));
+  write("other.csv", "file_name,text\n1.txt,a cat\n");
+  EXPECT_FALSE(is_table_of_images(folder / "other.csv"));
   write("wide.tsv", "p/1.png\tcat\np/3.png\tfox\tred\n");
   EXPECT_THAT(error_of("wide.tsv"), HasSubstr("a field that has a tab in it stands in double quotes"));
   write("short.csv", "p/1.png,cat\np/3.png\n");

@@ -88,6 +88,17 @@ TEST_F(ShardsTest, HaveTheClassesOfTheirSamples) {
   EXPECT_EQ(images->passed_over(), 1);
 }
 
+TEST_F(ShardsTest, NameWhatLaterFilesReplace) {
+  const fs::path shard = write(
+      "twice.tar", {{"1.png", "1"}, {"1.cls", "0"}, {"2.png", "2"}, {"2.cls", "1"}, {"1.png", "3"}, {"1.cls", "1"}});
+  for (int i = 0; i < 2; ++i) {  // the second time, too
+    const std::unique_ptr<Dataset> images = open_dataset(shard);
+    EXPECT_EQ(images->size(), 2);
+    EXPECT_THAT(images->notes(),
+                ElementsAre(HasSubstr("2 files left out, as later ones have the same names, such as '1.png'")));
+  }
+}
+
 // Made by tools/golden/shards.py: image i has the red 20 i and the class i % 4.
 TEST(WebdatasetShards, AreReadAsTheyWereWritten) {
   const fs::path folder = fs::path(VITRAIL_SOURCE_DIR) / "tests/golden/shards";

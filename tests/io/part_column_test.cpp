@@ -46,8 +46,12 @@ TEST(PartColumn, RefusesRowsOfTwoParts) {
             "t.csv: line 3 is of two parts, by its 'split' and its 'is_valid'");
   EXPECT_EQ(error_in("path,is_valid,is_test\na,1,1\n"),
             "t.csv: line 2 is of two parts, by its 'is_valid' and its 'is_test'");
-  EXPECT_EQ(error_in("path,split,is_train\na,train,no\n"),
-            "t.csv: line 2 is of two parts, by its 'split' and its 'is_train'");
+  for (const char* table : {"path,split,is_train\na,train,no\n", "path,split,is_train\na,val,yes\n"}) {
+    EXPECT_EQ(error_in(table), "t.csv: line 2 is of two parts, by its 'split' and its 'is_train'");
+  }
+  for (const char* table : {"path,split,is_test\na,val,True\n", "path,split,is_test\na,test,False\n"}) {
+    EXPECT_EQ(error_in(table), "t.csv: line 2 is of two parts, by its 'split' and its 'is_test'");
+  }
   EXPECT_EQ(error_in("path,is_train,is_valid,is_test\na,0,0,0\n"),
             "t.csv: line 2 is of no part: all of its columns say False");
 }

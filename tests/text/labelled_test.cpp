@@ -81,8 +81,8 @@ TEST(RunningText, IsThatOfATable) {
       "a.tsv: the first line must name the column 'text', but has 'good', 'it is' (a text that is to be read as it "
       "stands has another ending, such as .txt)");
   EXPECT_EQ(running("a.csv", "text\n\"it\r\nis\"\n"), "it\nis");
-  EXPECT_EQ(running("a.csv", "sentence1,sentence2\na,b\n"),
-            "a.csv: a row has two texts, 'sentence1' and 'sentence2', where one was expected");
+  EXPECT_EQ(running("a.csv", "sentence1,sentence2\na,b\n"), "a.csv: line 2 has two texts, where one was expected");
+  EXPECT_EQ(running("a.csv", "text,text_pair\na,\n"), "a");
   EXPECT_EQ(running("a.jsonl", "{\"text\": \"a\", \"text_pair\": \"b\"}\n"),
             "a.jsonl: line 1 has two texts, where one was expected");
   const auto alone = [](const std::string& name, const std::string& content) {
@@ -93,6 +93,7 @@ TEST(RunningText, IsThatOfATable) {
   EXPECT_EQ(alone("a.csv", "Label;Text\n1;a\n"), "no");
   EXPECT_EQ(alone("a.jsonl", "{\"text\": \"a\"}\n"), "yes");
   EXPECT_EQ(alone("a.jsonl", "\n{\"text\": \"a\"}\n"), "yes");
+  EXPECT_EQ(alone("a.csv", "id, Text\n1,a\n"), "yes");
   EXPECT_EQ(alone("a.csv", "sentence1,sentence2\na,b\n"), "no");
   EXPECT_EQ(alone("a.jsonl", "[1, 2]\n"), "no");
   EXPECT_EQ(alone("a.tsv", "joy\tWhat a day!\n"), "no");

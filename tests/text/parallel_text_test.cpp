@@ -32,6 +32,7 @@ TEST(TablesOfPairs, AreReadByTheirFormats) {
             "[Hallo \"du\"!|Hello \"you\"!][ja|yes] without 1");
   EXPECT_EQ(pairs("a.TSV", "id\tTarget\tSource\n1\tyes\tja\n"), "[ja|yes]");
   EXPECT_EQ(pairs("a.csv", "de,en\n\"ja, doch\",yes\n"), "[ja, doch|yes]");
+  EXPECT_EQ(pairs("a.tsv", "1 + 1\t2\n2 + 2\t4\n"), "[1 + 1|2][2 + 2|4]");
   EXPECT_EQ(pairs("a.csv", "id,src,tgt\n1,ja,yes\n"), "[ja|yes]");
   EXPECT_EQ(pairs("a.jsonl", R"({"translation": {"en": "yes", "de": "ja"}}
 {"source": "nein", "target": "no"}
@@ -59,6 +60,7 @@ TEST(TablesOfPairs, MayBeOfParts) {
   EXPECT_EQ(parts("a.jsonl", R"({"src": "ja", "tgt": "yes", "is_valid": false}
 {"translation": {"de": "nein", "en": "no"}, "is_valid": true})"),
             expected);
+  EXPECT_EQ(parts("b.jsonl", R"({"src": "ja", "tgt": "yes", "is_valid": "checked"})"), std::vector<std::string>());
 }
 
 TEST(TablesOfPairs, SayWhatIsWrong) {

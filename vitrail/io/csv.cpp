@@ -114,17 +114,13 @@ constexpr std::array<std::string_view, 6> true_words = {"true", "1", "1.0", "yes
 constexpr std::array<std::string_view, 6> false_words = {"false", "0", "0.0", "no", "f", "n"};
 
 bool is_true(const std::string& word) { return std::ranges::find(true_words, word) != true_words.end(); }
-bool is_false(const std::string& word) { return std::ranges::find(false_words, word) != false_words.end(); }
-
-// Whether any row below the header says True or False in a column.
-bool tells_truth(std::span<const CsvRow> rows, std::size_t column) {
-  return std::ranges::any_of(rows, [&](const CsvRow& row) {
-    const std::string word = column < row.fields.size() ? part_in_cell(row.fields[column]) : "";
-    return is_true(word) || is_false(word);
-  });
-}
 
 }  // namespace
+
+bool says_truth(std::string_view cell) {
+  const std::string word = part_in_cell(cell);
+  return is_true(word) || std::ranges::find(false_words, word) != false_words.end();
+}
 
 std::string part_in_cell(std::string_view cell) { return lower_case(trimmed(cell)); }
 
@@ -136,36 +132,50 @@ std::size_t PartColumn::last() const {
   return column;
 }
 
+// The part of told_parts that a name is of: 2 of "test2017"; none of "fold3".
+static std::optional<std::size_t> told_part_of(std::string_view name) {
+  const auto begins = [&](std::string_view word) { return name.starts_with(word); };
+  return begins("train")                                    ? std::optional<std::size_t>(0)
+         : begins("val") || begins("dev") || begins("eval") ? std::optional<std::size_t>(1)
+         : begins("test")                                   ? std::optional<std::size_t>(2)
+                                                            : std::nullopt;
+}
+
 std::string PartColumn::part_of(const CsvRow& row, const CsvRow& header, const std::string& source) const {
-  std::string part = named ? part_in_cell(row.fields[*named]) : "";
-  const bool has_name = !part.empty();
-  std::string by = has_name ? header.fields[*named] : "";  // the column that says the part
-  std::string untold;                                      // the first part that no column tells
+  const std::string name = named ? part_in_cell(row.fields[*named]) : "";
+  const std::optional<std::size_t> told = told_part_of(name);
+  std::optional<std::size_t> yes;     // the part whose column says True
+  std::optional<std::size_t> untold;  // the first part that has no column
   bool filled = false;
+  const auto check_one_part = [&](bool differs, std::size_t one, std::size_t other) {
+    check(!differs, "{}: line {} is of two parts, by its '{}' and its '{}'", source, row.line, header.fields[one],
+          header.fields[other]);
+  };
   for (std::size_t i = 0; i < truths.size(); ++i) {
     if (!truths[i]) {
-      untold = untold.empty() ? told_parts[i] : untold;
+      untold = untold.value_or(i);
       continue;
     }
-    const std::string& column = header.fields[*truths[i]];
-    const std::string& cell = row.fields[*truths[i]];
-    const std::string word = part_in_cell(cell);
-    check(word.empty() || is_true(word) || is_false(word),
-          "{}: line {} says '{}' of which part it is, where True or False was expected", source, row.line, cell);
+    const std::size_t column = *truths[i];
+    const std::string word = part_in_cell(row.fields[column]);
+    check(word.empty() || says_truth(word),
+          "{}: line {} says '{}' of which part it is, where True or False was expected", source, row.line,
+          row.fields[column]);
     filled = filled || !word.empty();
-    // A name may say more than True does ("fold3" of what is valid), but not that what is trained on is not.
-    const bool of_train = part.starts_with("train");
-    const bool differs =
-        is_true(word) ? (has_name ? of_train != (i == 0) : !part.empty()) : is_false(word) && of_train && i == 0;
-    check(!differs, "{}: line {} is of two parts, by its '{}' and its '{}'", source, row.line, by, column);
-    if (is_true(word) && part.empty()) {
-      part = told_parts[i];
-      by = column;
+    if (told) {  // what is valid is often all that is not for training
+      const bool agrees = is_true(word) ? *told == i || (i == 1 && *told == 2) : word.empty() || *told != i;
+      check_one_part(!agrees, *named, column);
+    }
+    if (is_true(word)) {
+      check_one_part(yes.has_value(), truths[yes.value_or(i)].value_or(column), column);
+      yes = i;
     }
   }
-  check(!part.empty() || !filled || !untold.empty(), "{}: line {} is of no part: all of its columns say False", source,
-        row.line);
-  return part.empty() && filled ? untold : part;
+  if (!name.empty() || !filled) {
+    return name;
+  }
+  check(yes || untold, "{}: line {} is of no part: all of its columns say False", source, row.line);
+  return told_parts[yes ? *yes : *untold];
 }
 
 std::optional<PartColumn> part_column(std::span<const CsvRow> table, const std::string& source,
@@ -175,7 +185,10 @@ std::optional<PartColumn> part_column(std::span<const CsvRow> table, const std::
   bool any = found.named.has_value();
   for (std::size_t i = 0; i < truth_columns.size(); ++i) {
     found.truths[i] = column_named(table.front(), truth_columns[i], source);
-    if (found.truths[i] && table.size() > 1 && !tells_truth(table.subspan(1), *found.truths[i])) {
+    const auto tells = [column = found.truths[i]](const CsvRow& row) {
+      return *column < row.fields.size() && says_truth(row.fields[*column]);
+    };
+    if (found.truths[i] && table.size() > 1 && std::ranges::none_of(table.subspan(1), tells)) {
       found.truths[i].reset();
     }
     any = any || found.truths[i];

@@ -45,6 +45,9 @@ std::optional<std::size_t> column_named(const CsvRow& header, std::initializer_l
 /// The words of a part's name in lower case, without spaces around them.
 std::string part_in_cell(std::string_view cell);
 
+/// Whether a cell is one of the words for True (1, yes, t …) or False.
+bool says_truth(std::string_view cell);
+
 /// What a table says of its rows' parts: a column that names them, and columns that tell one part from the others, as
 /// fastai's `is_valid` does.
 struct PartColumn {

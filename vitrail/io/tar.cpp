@@ -68,6 +68,7 @@ class TarReader {
   }
 
   std::vector<std::string> lost_links() { return std::move(lost_links_); }
+  std::vector<std::string> replaced() { return std::move(replaced_); }
 
  private:
   void check_kind() const {
@@ -313,6 +314,8 @@ class TarReader {
     for (std::size_t i = 0; i < entries_.size(); ++i) {
       if (last[entries_[i].name] == i) {
         kept.push_back(entries_[i]);
+      } else {
+        replaced_.push_back(entries_[i].name);
       }
     }
     entries_ = std::move(kept);
@@ -327,6 +330,7 @@ class TarReader {
   std::vector<TarEntry> entries_;
   std::map<std::size_t, std::string> targets_;  // of entries that are links
   std::vector<std::string> lost_links_;
+  std::vector<std::string> replaced_;
 };
 
 }  // namespace
@@ -430,6 +434,7 @@ Tar Tar::parse(std::span<const std::uint8_t> bytes, std::shared_ptr<const void> 
   TarReader reader(bytes, source);
   tar.entries_ = reader.read();
   tar.lost_links_ = reader.lost_links();
+  tar.replaced_ = reader.replaced();
   tar.bytes_ = bytes;
   tar.owner_ = std::move(owner);
   tar.source_ = std::move(source);

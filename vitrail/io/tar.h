@@ -42,6 +42,8 @@ class Tar {
   const std::vector<TarEntry>& entries() const { return entries_; }  ///< in the order of the archive
   /// The names of links to what is no file of the archive.
   const std::vector<std::string>& lost_links() const { return lost_links_; }
+  /// The names of files that later ones of the same names replace.
+  const std::vector<std::string>& replaced() const { return replaced_; }
 
   /// The content of the file `entry`, which lies in the archive's memory.
   std::span<const std::uint8_t> bytes(const TarEntry& entry) const { return bytes_.subspan(entry.offset, entry.size); }
@@ -56,6 +58,7 @@ class Tar {
   std::shared_ptr<const void> owner_;
   std::vector<TarEntry> entries_;
   std::vector<std::string> lost_links_;
+  std::vector<std::string> replaced_;
   std::string source_;
   bool unpacked_ = false;
 };

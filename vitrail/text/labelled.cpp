@@ -44,8 +44,6 @@ std::vector<LabelledText> read_columns(const std::vector<io::CsvRow>& rows, std:
                                        std::optional<std::size_t> label, Labels labels, const std::string& source) {
   std::vector<LabelledText> result;
   const auto second = io::column_named(rows[0], second_columns, source);
-  check(!second || labels != Labels::none, "{}: a row has two texts, '{}' and '{}', where one was expected", source,
-        rows[0].fields[text], second ? rows[0].fields[*second] : "");
   const auto split = io::part_column(rows, source, {"split"});
   for (const io::CsvRow& row : std::span(rows).subspan(1)) {
     check(row.fields.size() == rows[0].fields.size(), "{}: line {} has {}, expected {}", source, row.line,
@@ -53,6 +51,8 @@ std::vector<LabelledText> read_columns(const std::vector<io::CsvRow>& rows, std:
     result.push_back({row.fields[text], second ? row.fields[*second] : "", label ? label_in(row.fields[*label]) : "",
                       split ? split->part_of(row, rows[0], source) : ""});
     check_filled(result.back(), label.has_value(), source, row.line);
+    check(labels != Labels::none || result.back().second.empty(), "{}: line {} has two texts, where one was expected",
+          source, row.line);
   }
   return result;
 }
@@ -128,10 +128,9 @@ std::vector<LabelledText> read_objects(std::string_view corpus, Labels labels, c
     const bool has_text = text && !text->empty();
     check(has_text && has_label, "{} has no '{}'{}", place, has_text ? "label" : "text",
           alone && !has_text ? plain_text_remedy : "");
-    const auto second = first_of(second_columns);
-    check(!second || !alone, "{} has two texts, where one was expected", place);
-    result.push_back(
-        {*text, second.value_or(""), label.value_or(""), part_of_object(object, source, number).value_or("")});
+    const std::string second = first_of(second_columns).value_or("");
+    check(second.empty() || !alone, "{} has two texts, where one was expected", place);
+    result.push_back({*text, second, label.value_or(""), part_of_object(object, source, number).value_or("")});
   }
   return result;
 }
@@ -218,8 +217,9 @@ bool names_texts_alone(const std::filesystem::path& path) {
     return false;
   }
   const auto has = [&](std::span<const std::string_view> known) {
-    return std::ranges::any_of(
-        names, [&](const std::string& name) { return std::ranges::find(known, io::lower_case(name)) != known.end(); });
+    return std::ranges::any_of(names, [&](const std::string& name) {
+      return std::ranges::find(known, io::lower_case(io::trimmed(name))) != known.end();
+    });
   };
   return has(text_columns) && !has(second_columns) && !has(label_columns);
 }

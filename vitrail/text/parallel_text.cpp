@@ -73,7 +73,7 @@ void read_rows(std::vector<io::CsvRow> rows, bool named, const std::string& file
   const std::size_t source = known ? *src : 0;
   const std::size_t target = known ? *tgt : 1;
   const std::size_t part = split ? split->last() : 0;
-  if (!known && rows.size() > 1) {
+  if (!known && rows.size() > 1 && rows[0].fields.size() > 2) {
     for (const std::size_t column : {source, target}) {
       check(std::ranges::any_of(rows, [&](const io::CsvRow& row) { return !has_number(row, column); }),
             "{}: the {} column has numbers alone, where texts and then their translations were expected: name the "

@@ -45,9 +45,11 @@ std::optional<std::string> part_of_object(const nlohmann::json& object, const st
   io::CsvRow values{line, {}};
   for (const auto& [key, value] : object.items()) {
     check(key != "split" || !value.is_structured(), "{}: line {}: its 'split' is no text", source, line);
-    if (!value.is_structured()) {
+    const std::string cell = value.is_string() ? value.get<std::string>() : value.is_null() ? "" : value.dump();
+    const bool is_another_is = key.starts_with("is_") && !cell.empty() && !io::says_truth(cell);
+    if (!value.is_structured() && !is_another_is) {
       names.fields.push_back(key);
-      values.fields.push_back(value.is_string() ? value.get<std::string>() : value.is_null() ? "" : value.dump());
+      values.fields.push_back(cell);
     }
   }
   const auto column = io::part_column(std::span(&names, 1), source, {"split"});

@@ -334,7 +334,8 @@ void add_run_options(OptionList& list, RunOptions& o, const std::vector<std::str
   list.add("log_interval", o.log_interval, "N", "Updates between lines of progress").at_least(0);
   list.add("val_interval", o.val_interval, "N", "Epochs between evaluations").at_least(1);
   list.add("checkpoint_hist", o.checkpoint_hist, "N",
-           "Keep the models of the last N epochs in epochs/, of which `vitrail soup` makes an average (0: none)")
+           "Keep the models of the last N epochs in epochs/ (0: none); `vitrail soup` averages those of images and of "
+           "texts")
       .at_least(0);
   list.add("recovery_interval", o.recovery_interval, "N",
            "Updates between checkpoints inside an epoch; 0: one every ten minutes")

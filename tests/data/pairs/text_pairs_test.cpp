@@ -124,6 +124,19 @@ TEST_F(TextPairsTest, ReadsShardsOfWebDataset) {
   EXPECT_EQ(open_text_pairs(folder_ / "shards/part10.tar").images->name(0), "x/000.png");
 }
 
+TEST_F(TextPairsTest, NamesWhatIsThereTwiceInAShard) {
+  draw("1.png", 1);
+  write("text", "a bird");
+  test::TarWriter tar;
+  for (int i = 0; i < 2; ++i) {
+    tar.add_file("x.png", folder_ / "1.png");
+    tar.add_file("x.txt", folder_ / "text");
+  }
+  tar.write(folder_ / "twice.tar");
+  EXPECT_THAT(open_text_pairs(folder_ / "twice.tar").images->notes(),
+              ElementsAre(HasSubstr("2 files left out, as later ones have the same names, such as 'x.png'")));
+}
+
 TEST_F(TextPairsTest, SaysWhatIsWrong) {
   const auto error = [&](const std::string& name) { return error_of([&] { open_text_pairs(folder_ / name); }); };
   EXPECT_THAT(error("nowhere"), HasSubstr("nowhere: no such file or folder"));

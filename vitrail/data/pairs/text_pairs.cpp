@@ -205,6 +205,7 @@ PairListing list_shards(const std::vector<fs::path>& shards) {
   std::vector<Member> members;
   for (const fs::path& shard : shards) {
     const io::Tar tar = io::Tar::open(io::local_file(shard));
+    add_notes_of(tar, result.images.notes);
     std::map<std::string, std::string> texts;
     for (const io::TarEntry& entry : tar.entries()) {
       if (entry.name.ends_with(".txt") && !is_hidden(entry.name)) {

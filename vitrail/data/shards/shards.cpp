@@ -190,7 +190,7 @@ void add_shard(const fs::path& file, Shards& shards) {
     shards.files.push_back(io::Tar::open(file));
     content = content_of(shards.files.back());
     const io::Tar& tar = shards.files.back();
-    if (!tar.unpacked() && tar.lost_links().empty()) {  // which are told each time
+    if (!tar.unpacked() && tar.lost_links().empty() && tar.replaced().empty()) {  // which are told each time
       offsets.keep(*content);
     }
   }

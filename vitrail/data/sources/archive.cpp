@@ -69,14 +69,6 @@ std::vector<std::string> choose_images(std::vector<std::string> images, const st
   return part == nullptr ? images : images_of.at(part->name);
 }
 
-// Says which links of an archive lead to no file in it, and so are left out.
-void note_lost_links(const io::Tar& tar, Listing& listing) {
-  if (const std::vector<std::string>& lost = tar.lost_links(); !lost.empty()) {
-    listing.notes.push_back(fmt::format("{}: {} to no file in it left out, such as '{}'", tar.source(),
-                                        io::counted(std::ssize(lost), "links"), lost.front()));
-  }
-}
-
 // An image in an archive.
 struct Place {
   const io::Tar* tar = nullptr;
@@ -126,11 +118,22 @@ void label_by_numbers(Listing& listing, const std::vector<std::string>& class_of
 
 }  // namespace
 
+void add_notes_of(const io::Tar& tar, std::vector<std::string>& notes) {
+  if (const std::vector<std::string>& lost = tar.lost_links(); !lost.empty()) {
+    notes.push_back(fmt::format("{}: {} to no file in it left out, such as '{}'", tar.source(),
+                                io::counted(std::ssize(lost), "links"), lost.front()));
+  }
+  if (const std::vector<std::string>& replaced = tar.replaced(); !replaced.empty()) {
+    notes.push_back(fmt::format("{}: {} left out, as later ones have the same names, such as '{}'", tar.source(),
+                                io::counted(std::ssize(replaced), "files"), replaced.front()));
+  }
+}
+
 Listing list_shards(const std::vector<fs::path>& files, const fs::path& source, const ListOptions& how) {
   Shards shards = open_shards(files, source, how.skip_broken);
   Listing listing;
   listing.notes = shards.left_out;
-  std::ranges::for_each(shards.files, [&](const io::Tar& tar) { note_lost_links(tar, listing); });
+  std::ranges::for_each(shards.files, [&](const io::Tar& tar) { add_notes_of(tar, listing.notes); });
   listing.passed_over = shards.passed_over;
   std::vector<std::string> class_of;
   for (const ShardSample& sample : shards.samples) {
@@ -188,7 +191,7 @@ Listing list_tar(const fs::path& path, const std::string& split, const ListOptio
   std::map<std::string, io::TarEntry, std::less<>> entries;
   std::vector<std::string> names;
   Listing listing;
-  note_lost_links(tar, listing);
+  add_notes_of(tar, listing.notes);
   std::string inside;
   for (const io::TarEntry& entry : tar.entries()) {
     if (is_hidden(entry.name)) {

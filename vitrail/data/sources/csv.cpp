@@ -93,10 +93,29 @@ bool is_table_of_images(const fs::path& file) {
     const auto is_there = [&](const std::string& field) {
       return io::is_image_name(field) && fs::exists(file.parent_path() / field, error);
     };
-    return !rows.empty() &&
-           (std::ranges::any_of(rows[0].fields, is_there) ||
-            (path_column(rows[0], source) && (label_column(rows[0], source) || io::part_column(rows, source) ||
-                                              io::column_named(rows[0], {"sequence", "question", "caption"}, source))));
+    if (rows.empty()) {
+      return false;
+    }
+    if (std::ranges::any_of(rows[0].fields, is_there)) {
+      return true;
+    }
+    if (!path_column(rows[0], source)) {
+      return false;
+    }
+    if (label_column(rows[0], source) || io::part_column(rows, source) ||
+        io::column_named(rows[0], {"sequence", "question", "caption"}, source)) {
+      return true;
+    }
+    constexpr int most_lines = 50;  // of the row below the header, of which a field may have several
+    std::string text = line;
+    for (int i = 0; i < most_lines && std::getline(stream, line); ++i) {
+      text += "\n" + line;
+      if (std::ranges::count(text, '"') % 2 == 0) {
+        const std::vector<CsvRow> two = io::parse_table(text, file);
+        return two.size() > 1 && std::ranges::any_of(two[1].fields, is_there);
+      }
+    }
+    return false;
   } catch (const Error&) {
     return false;
   }

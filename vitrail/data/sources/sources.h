@@ -17,6 +17,7 @@
 #include "vitrail/data/sources/parts.h"
 #include "vitrail/io/csv.h"
 #include "vitrail/io/image.h"
+#include "vitrail/io/tar.h"
 
 namespace vitrail::data {
 
@@ -69,6 +70,9 @@ Listing list_folder(const std::filesystem::path& path, bool labeled = true);
 /// Lists the images of a tar archive that lie in folders of the part `split` (choose_part()), or all images if it is
 /// "".
 Listing list_tar(const std::filesystem::path& path, const std::string& split, const ListOptions& how = {});
+/// Adds what is left out of an archive: links to no file in it, and files that later ones of the same names replace, of
+/// which WebDataset would make samples of their own.
+void add_notes_of(const io::Tar& tar, std::vector<std::string>& notes);
 /// The parts whose folders hold images of an archive; none of shards. Throws Error if it is no archive.
 Parts parts_of_archive(const std::filesystem::path& file);
 /// Lists the images of shards, and `source`, which names them, for what errors say (shards/shards.h). Classes are the
