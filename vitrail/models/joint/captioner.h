@@ -61,7 +61,8 @@ class Captioner : public nn::Network {
   std::int64_t end = 0;    ///< the one that ends it
   /// Whether texts begin and end so whatever a generation_config.json says, as those of transformers' BLIP.
   bool fixed_tokens = false;
-  /// The folder's generation_config.json as text, which is written as it was read; empty: it has none.
+  /// The folder's generation_config.json as text, or what transformers would make of an old config.json, which is
+  /// written as it was read; empty: there is none.
   std::string generation_config = {};
 
  protected:

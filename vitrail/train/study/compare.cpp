@@ -287,6 +287,7 @@ void tell_apart(std::vector<Curve>& curves) {
     }
     for (Curve* curve : all) {
       std::vector<std::string> words;
+      words.reserve(differing.size());
       for (const std::string& option : differing) {
         words.push_back(curve->rest.contains(option) ? fmt::format("{} {}", option, curve->rest[option].dump())
                                                      : "no " + option);
