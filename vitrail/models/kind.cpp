@@ -3,8 +3,12 @@
 #include <algorithm>
 #include <array>
 #include <filesystem>
+#include <iterator>
+#include <string>
 #include <system_error>
+#include <vector>
 
+#include "vitrail/io/suggest.h"
 #include "vitrail/models/base/shipped.h"
 #include "vitrail/models/detection/detr_folder.h"
 #include "vitrail/models/detection/set2set.h"
@@ -16,6 +20,7 @@
 #include "vitrail/models/joint/vqa_folder.h"
 #include "vitrail/models/model.h"
 #include "vitrail/models/recurrent/frame_network.h"
+#include "vitrail/models/text/families.h"
 #include "vitrail/models/text/text_model.h"
 #include "vitrail/tensor/error.h"
 
@@ -60,8 +65,11 @@ void check_known(const std::string& name_or_folder) {
   if (names_folder(name_or_folder)) {
     const std::filesystem::path folder = shipped_or(name_or_folder);
     const std::string type = model_type_in(folder);
-    if (!type.empty() && !is_hub_image_type(type)) {
-      fail_unknown_type(type, (folder / config_file).string());
+    std::vector<std::string> known = hub_image_types();
+    if (!type.empty() && std::ranges::find(known, type) == known.end()) {
+      std::ranges::copy(text_model_types(), std::back_inserter(known));
+      fail("{}: 'model_type' is '{}', which vitrail does not have{}: docs/models.md says what it reads of transformers",
+           (folder / config_file).string(), type, io::did_you_mean(type, known));
     }
   }
 }

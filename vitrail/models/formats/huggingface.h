@@ -55,10 +55,8 @@ class Arguments {
   nlohmann::json own_;
 };
 
-/// Whether a "model_type" of transformers is one of image models that some family reads.
-bool is_hub_image_type(const std::string& model_type);
-/// Throws the Error that there is no such "model_type", as `source` says, with those of image models.
-[[noreturn]] void fail_unknown_type(const std::string& model_type, const std::string& source);
+/// The "model_type"s of transformers' image models that some family reads.
+std::vector<std::string> hub_image_types();
 
 /// The names of a classifier's classes by "id2label": {"0": "cat", …}. Without it, there are "num_labels" classes,
 /// which transformers names LABEL_0 …; if the config says nothing at all, it assumes two.

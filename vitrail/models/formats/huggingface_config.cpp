@@ -154,21 +154,14 @@ void take_pretrained(FolderConfig& folder) {
   folder.pretrained = std::move(pretrained);
 }
 
-bool is_hub_image_type(const std::string& model_type) {
-  return std::ranges::any_of(families(), [&](const Family* family) {
-    return std::ranges::find(family->hub_kinds, model_type, &HubKind::model_type) != family->hub_kinds.end();
-  });
-}
-
-void fail_unknown_type(const std::string& model_type, const std::string& source) {
-  std::vector<std::string> known;
+std::vector<std::string> hub_image_types() {
+  std::vector<std::string> types;
   for (const Family* family : families()) {
     for (const HubKind& kind : family->hub_kinds) {
-      known.emplace_back(kind.model_type);
+      types.emplace_back(kind.model_type);
     }
   }
-  fail("{}: 'model_type' is '{}', which vitrail does not have{}; its models of images are {}", source, model_type,
-       io::did_you_mean(model_type, known), io::quoted_list(known, "and"));
+  return types;
 }
 
 FolderConfig read_hub_folder(const Json& json, const fs::path& folder) {
@@ -181,7 +174,9 @@ FolderConfig read_hub_folder(const Json& json, const fs::path& folder) {
       }
     }
   }
-  fail_unknown_type(model_type, source);
+  const std::vector<std::string> known = hub_image_types();
+  fail("{}: 'model_type' is '{}', expected {}{}", source, model_type, io::quoted_list(known),
+       io::did_you_mean(model_type, known));
 }
 
 }  // namespace vitrail::models

@@ -4,6 +4,7 @@
 
 #include <memory>
 #include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -30,6 +31,9 @@ struct TextFamily {
   /// The fields of config.json that are rates of dropout, which `vitrail train --drop` sets.
   std::span<const std::string_view> drop_rates = {};
 };
+
+/// The "model_type"s of all families.
+std::vector<std::string> text_model_types();
 
 /// TextFamily::create of decoders, whose config.json `read` reads.
 template <DecoderConfig (*read)(io::Fields& config)>

@@ -37,13 +37,12 @@ constexpr std::array text_families = {&bert_family,
 constexpr std::string_view pooler_weight = "pooler.dense.weight";  // of a bare encoder
 
 const TextFamily& text_family(const std::string& model_type, const std::string& source) {
-  std::vector<std::string> known;
   for (const TextFamily* family : text_families) {
     if (family->model_type == model_type) {
       return *family;
     }
-    known.emplace_back(family->model_type);
   }
+  const std::vector<std::string> known = text_model_types();
   fail("{}: 'model_type' is '{}', expected {}{}", source, model_type, io::quoted_list(known),
        io::did_you_mean(model_type, known));
 }
@@ -127,6 +126,14 @@ TextModel make(std::string name, const TextFamily& family, Json config, const st
 }
 
 }  // namespace
+
+std::vector<std::string> text_model_types() {
+  std::vector<std::string> types;
+  for (const TextFamily* family : text_families) {
+    types.emplace_back(family->model_type);
+  }
+  return types;
+}
 
 std::vector<std::string> text_models() {
   std::vector<std::string> names;

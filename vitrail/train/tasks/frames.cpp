@@ -214,8 +214,8 @@ std::vector<std::string> FrameTask::summary() const {
       fmt::format("{} and {}, {:.2f} M parameters, {}x{} pixels", model_->encoder.architecture, options_.cell,
                   static_cast<double>(model_->parameters.count()) * 1e-6, images.width, images.height),
       fmt::format(
-          "{} training and {}, of {}", learned_.size(), io::counted(std::ssize(evaluated_), "validation sequences"),
-          model_->target.classes.empty() ? "no classes" : io::counted(std::ssize(model_->target.classes), "classes"))};
+          "{} training and {}{}", learned_.size(), io::counted(std::ssize(evaluated_), "validation sequences"),
+          model_->target.classes.empty() ? "" : ", of " + io::counted(std::ssize(model_->target.classes), "classes"))};
   note_unfilled(lines, "sequences", std::ssize(learned_), options_.batch_size);
   lines.insert(lines.end(), training_.notes.begin(), training_.notes.end());
   if (separate_) {
