@@ -2,6 +2,7 @@
 #pragma once
 
 #include <filesystem>
+#include <fstream>
 #include <string>
 
 #include <gmock/gmock.h>
@@ -58,6 +59,12 @@ class Commands : public ::testing::Test {
   // A copy of the data under another name, to be changed; its path.
   static std::string copy_of_data(const std::string& name) {
     fs::copy(path("data"), path(name), fs::copy_options::recursive);
+    return path(name);
+  }
+  // Writes a file, and says where it lies.
+  static std::string write(const std::string& name, const std::string& text) {
+    fs::create_directories(fs::path(path(name)).parent_path());
+    std::ofstream(path(name)) << text;
     return path(name);
   }
   // A command fails with this status, and says this.

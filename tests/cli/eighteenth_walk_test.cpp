@@ -23,10 +23,6 @@ const std::string mark = "\xef\xbb\xbf";
 
 class EighteenthWalk : public Commands {
  protected:
-  static std::string write(const std::string& name, const std::string& text) {
-    std::ofstream(path(name)) << text;
-    return path(name);
-  }
   static nlohmann::json json_of(const std::string& command) {
     const Outcome outcome = vitrail(command + " --json");
     EXPECT_EQ(outcome.status, 0) << outcome.err;

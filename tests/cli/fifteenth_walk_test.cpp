@@ -1,5 +1,4 @@
 // What a fifteenth newcomer stumbled over: runs that go on with other data, tables, and pictures in place of images.
-#include <fstream>
 
 #include <gmock/gmock.h>
 
@@ -19,7 +18,6 @@ class FifteenthWalk : public Commands {
     Commands::SetUpTestSuite();
     ASSERT_EQ(vitrail("scenes " + path("scenes") + " --count 8").status, 0);
   }
-  static void write(const std::string& name, const std::string& text) { std::ofstream(path(name)) << text; }
   // What a run says that goes on for a second epoch.
   static Outcome go_on(const std::string& run) {
     return vitrail("train --resume " + path("runs/" + run) + " --epochs 2");

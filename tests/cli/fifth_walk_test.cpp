@@ -1,6 +1,5 @@
 // What yet another newcomer was told wrongly or not at all: advice that does not work, flags that change nothing,
 // folders of another kind than a task takes, tables and lists that say something else than they seem to.
-#include <fstream>
 
 #include <gmock/gmock.h>
 #include <nlohmann/json.hpp>
@@ -15,14 +14,7 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-class FifthWalk : public Commands {
- protected:
-  static std::string write(const std::string& name, const std::string& text) {
-    fs::create_directories(fs::path(path(name)).parent_path());
-    std::ofstream(path(name)) << text;
-    return path(name);
-  }
-};
+class FifthWalk : public Commands {};
 
 TEST_F(FifthWalk, TimesRecurrentTranslators) {
   const std::string bench = " --model lstm_bahdanau --model-kwargs hidden_size=8 vocab_size=50 --steps 1 --warmup 0";

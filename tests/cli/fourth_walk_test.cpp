@@ -1,7 +1,6 @@
 // What one more newcomer was told wrongly or not at all: standard files that are closed or full, inputs and models that
 // an output would replace, images left out without a word.
 #include <cstdlib>
-#include <fstream>
 
 #include <gmock/gmock.h>
 #include <nlohmann/json.hpp>
@@ -20,11 +19,6 @@ using ::testing::StartsWith;
 
 class FourthWalk : public Commands {
  protected:
-  static std::string write(const std::string& name, const std::string& text) {
-    fs::create_directories(fs::path(path(name)).parent_path());
-    std::ofstream(path(name)) << text;
-    return path(name);
-  }
   // Runs the program in a shell, with redirections of its own; returns its exit status, or that of a signal.
   static int shell(const std::string& arguments) {
     const int status = std::system((std::string(VITRAIL_PROGRAM) + " " + arguments).c_str());

@@ -1,6 +1,5 @@
 // `vitrail info` of data: what there is to learn from, and by which command.
 #include <algorithm>
-#include <fstream>
 #include <map>
 
 #include <gmock/gmock.h>
@@ -17,7 +16,6 @@ using Json = nlohmann::json;
 
 class InfoData : public Commands {
  protected:
-  static void write(const std::string& name, const std::string& text) { std::ofstream(path(name)) << text; }
   static std::vector<std::string> tasks_of(const Json& told) {
     std::vector<std::string> tasks;
     for (const Json& kind : told.at("kinds")) {

@@ -1,7 +1,6 @@
 // What a nineteenth newcomer stumbled over, who brought folders of transformers and archives of parts.
 #include <cmath>
 #include <filesystem>
-#include <fstream>
 #include <numeric>
 #include <string>
 #include <vector>
@@ -25,7 +24,6 @@ using Json = nlohmann::json;
 
 class NineteenthWalk : public Commands {
  protected:
-  static void write(const std::string& name, const std::string& text) { std::ofstream(path(name)) << text; }
   // A folder of the golden ones, of which the config.json says `key` too.
   static std::string with(const std::string& golden, const std::string& name, const std::string& key,
                           const std::string& value) {

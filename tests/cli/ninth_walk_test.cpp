@@ -1,6 +1,5 @@
 // What a ninth newcomer was told wrongly or not at all: pictures and questions under names that several images have,
 // tokens that are unknown, texts that are too long, shards and links in archives, schedules that do nothing.
-#include <fstream>
 #include <string>
 
 #include <gmock/gmock.h>
@@ -24,11 +23,6 @@ class NinthWalk : public Commands {
  protected:
   static Outcome with_shipped(const std::string& arguments) {
     return vitrail(arguments, "", "VITRAIL_WEIGHTS=" VITRAIL_SOURCE_DIR "/weights");
-  }
-  static std::string write(const std::string& name, const std::string& text) {
-    fs::create_directories(fs::path(path(name)).parent_path());
-    std::ofstream(path(name)) << text;
-    return path(name);
   }
   static std::string repeated(const std::string& text, int times) {
     std::string all;

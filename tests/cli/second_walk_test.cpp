@@ -20,10 +20,6 @@ using ::testing::Not;
 class SecondWalk : public Commands {
  protected:
   static std::string text_model(const std::string& name) { return golden_path("models/text/" + name).string(); }
-  static std::string write(const std::string& name, const std::string& text) {
-    std::ofstream(path(name)) << text;
-    return path(name);
-  }
 };
 
 TEST_F(SecondWalk, IsToldWhatChangesNothing) {

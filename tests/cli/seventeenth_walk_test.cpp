@@ -1,5 +1,4 @@
 // What a seventeenth newcomer stumbled over: what waits for ever, numbers that are no classes, and what nobody said.
-#include <fstream>
 
 #include <gmock/gmock.h>
 #include <nlohmann/json.hpp>
@@ -14,10 +13,7 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-class SeventeenthWalk : public Commands {
- protected:
-  static void write(const std::string& name, const std::string& text) { std::ofstream(path(name)) << text; }
-};
+class SeventeenthWalk : public Commands {};
 
 // Nobody writes into the pipe: the first signal ends what does nothing but wait for it.
 TEST_F(SeventeenthWalk, EndsWhileItWaitsForInput) {

@@ -39,7 +39,6 @@ class SeventhWalkData : public Commands {
     return " --task vqa --model vqa_small --model-kwargs 'channels=[8,8,16]' dim=16 num_heads=2 vision_depth=1 depth=1 "
            "-b 8 --val-split ''";
   }
-  static void write(const std::string& name, const std::string& text) { std::ofstream(path(name)) << text; }
   static std::string lines_of(std::initializer_list<const char*> lines) {
     std::string text;
     for (const char* line : lines) {

@@ -1,6 +1,5 @@
 // What a seventh newcomer was told wrongly or not at all: pipes in place of files, features of two models, texts that
 // are cut, data that judge themselves.
-#include <fstream>
 #include <string>
 #include <vector>
 
@@ -22,10 +21,6 @@ class SeventhWalk : public Commands {
     return vitrail("train " + flags + " --threads 1 --output " + path("runs") + " --experiment " + name);
   }
   static std::string model(const std::string& name) { return golden_path("models/" + name).string(); }
-  static std::string write(const std::string& name, const std::string& text) {
-    std::ofstream(path(name)) << text;
-    return path(name);
-  }
   // Runs a command in which the words PIPE1, PIPE2 … stand for pipes that give these texts once.
   static Outcome with_pipes(std::string arguments, const std::vector<std::string>& texts) {
     std::string before;

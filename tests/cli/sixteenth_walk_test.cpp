@@ -1,5 +1,4 @@
 // What a sixteenth newcomer stumbled over: advice that does not work, files written over others, and what nobody said.
-#include <fstream>
 
 #include <gmock/gmock.h>
 #include <nlohmann/json.hpp>
@@ -13,10 +12,7 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-class SixteenthWalk : public Commands {
- protected:
-  static void write(const std::string& name, const std::string& text) { std::ofstream(path(name)) << text; }
-};
+class SixteenthWalk : public Commands {};
 
 TEST_F(SixteenthWalk, IsToldHowToGoOnWithARunOfAnyName) {
   ASSERT_EQ(train(path("data"), "'a run'").status, 0);

@@ -1,7 +1,6 @@
 // What further newcomers were told wrongly or not at all: data of which a part goes unseen, models for other tasks,
 // results that went nowhere, values and flags that were taken for others.
 #include <cstdlib>
-#include <fstream>
 
 #include <gmock/gmock.h>
 #include <nlohmann/json.hpp>
@@ -21,10 +20,6 @@ using ::testing::StartsWith;
 class ThirdWalk : public Commands {
  protected:
   static std::string text_model(const std::string& name) { return golden_path("models/text/" + name).string(); }
-  static std::string write(const std::string& name, const std::string& text) {
-    std::ofstream(path(name)) << text;
-    return path(name);
-  }
   // Trains on `data` for an epoch, as the run `name`.
   // The model of the run, of which a part is in int8.
   static std::string int8_model() {

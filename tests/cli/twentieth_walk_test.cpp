@@ -1,6 +1,5 @@
 // What a twentieth newcomer would stumble on, who brings tables.
 #include <filesystem>
-#include <fstream>
 #include <string>
 
 #include <gmock/gmock.h>
@@ -21,10 +20,7 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 using Json = nlohmann::json;
 
-class TwentiethWalk : public Commands {
- protected:
-  static void write(const std::string& name, const std::string& text) { std::ofstream(path(name)) << text; }
-};
+class TwentiethWalk : public Commands {};
 
 TEST_F(TwentiethWalk, EvaluatesOnTheRowsThatATableCallsValid) {
   std::string table = "path,label,is_valid\n";

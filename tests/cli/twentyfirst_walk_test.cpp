@@ -1,7 +1,6 @@
 // What a twenty-first newcomer would stumble on, who leaves the trodden ways: captions, detectors, what others have
 // made.
 #include <filesystem>
-#include <fstream>
 #include <sstream>
 #include <string>
 
@@ -19,10 +18,7 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-class TwentyFirstWalk : public Commands {
- protected:
-  static void write(const std::string& name, const std::string& text) { std::ofstream(path(name)) << text; }
-};
+class TwentyFirstWalk : public Commands {};
 
 TEST_F(TwentyFirstWalk, EvaluatesCaptionsAsTheyAreWritten) {
   const std::string model = path("captioner");
