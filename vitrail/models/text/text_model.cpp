@@ -129,6 +129,7 @@ TextModel make(std::string name, const TextFamily& family, Json config, const st
 
 std::vector<std::string> text_model_types() {
   std::vector<std::string> types;
+  types.reserve(text_families.size());
   for (const TextFamily* family : text_families) {
     types.emplace_back(family->model_type);
   }
