@@ -7,6 +7,7 @@
 
 #include "vitrail/io/file.h"
 #include "vitrail/io/json.h"
+#include "vitrail/models/formats/generation_fields.h"
 #include "vitrail/models/formats/weights.h"
 #include "vitrail/models/text/language_body.h"
 #include "vitrail/tensor/error.h"
@@ -94,34 +95,8 @@ void read_tokens(io::Fields& f, GenerationConfig& c) {
 
 // The fields that change what is generated, and differ from the defaults.
 std::vector<std::string> differences(io::Fields& f) {
-  const GenerationConfig d;
-  const std::array<std::pair<const char*, Json>, 25> defaults = {{{"do_sample", d.do_sample},
-                                                                  {"num_beams", d.num_beams},
-                                                                  {"num_return_sequences", d.num_return_sequences},
-                                                                  {"early_stopping", false},
-                                                                  {"length_penalty", d.length_penalty},
-                                                                  {"temperature", d.temperature},
-                                                                  {"top_k", d.top_k},
-                                                                  {"top_p", d.top_p},
-                                                                  {"min_p", nullptr},
-                                                                  {"typical_p", d.typical_p},
-                                                                  {"repetition_penalty", d.repetition_penalty},
-                                                                  {"no_repeat_ngram_size", d.no_repeat_ngram_size},
-                                                                  {"max_new_tokens", nullptr},
-                                                                  {"max_length", d.max_length},
-                                                                  {"min_length", d.min_length},
-                                                                  {"min_new_tokens", nullptr},
-                                                                  {"epsilon_cutoff", d.epsilon_cutoff},
-                                                                  {"eta_cutoff", d.eta_cutoff},
-                                                                  {"bad_words_ids", nullptr},
-                                                                  {"suppress_tokens", nullptr},
-                                                                  {"begin_suppress_tokens", nullptr},
-                                                                  {"forced_bos_token_id", nullptr},
-                                                                  {"forced_eos_token_id", nullptr},
-                                                                  {"renormalize_logits", d.renormalize_logits},
-                                                                  {"stop_strings", nullptr}}};
   std::vector<std::string> result;
-  for (const auto& [key, value] : defaults) {
+  for (const auto& [key, value] : models::generation_defaults()) {
     if (!f.is_unset(key) && f.raw(key) != value && f.raw(key) != Json::array()) {
       result.push_back(fmt::format("{} {}", key, f.raw(key).dump()));
     }

@@ -11,6 +11,7 @@
 #include "vitrail/io/safetensors.h"
 #include "vitrail/models/base/adapt.h"
 #include "vitrail/models/base/owner.h"
+#include "vitrail/models/formats/generation_fields.h"
 #include "vitrail/models/formats/huggingface.h"
 #include "vitrail/models/formats/preprocessor.h"
 #include "vitrail/models/formats/stored.h"
@@ -78,10 +79,7 @@ std::string generation_config_of(const nlohmann::json& config, const Captioner& 
                             {"bos_token_id", model.start},
                             {"eos_token_id", model.end},
                             {"pad_token_id", model.end}};
-  for (const char* key : {"max_length", "max_new_tokens", "min_length", "do_sample", "early_stopping", "num_beams",
-                          "temperature", "top_k", "top_p", "typical_p", "repetition_penalty", "length_penalty",
-                          "no_repeat_ngram_size", "bad_words_ids", "num_return_sequences", "forced_bos_token_id",
-                          "forced_eos_token_id", "suppress_tokens", "begin_suppress_tokens"}) {
+  for (const auto& [key, usual] : generation_defaults()) {
     for (const nlohmann::json* json : {&config, &config["decoder"]}) {
       if (json->contains(key) && !(*json)[key].is_null()) {
         generation[key] = (*json)[key];
