@@ -78,6 +78,7 @@ TEST_P(DetrVariant, FeedsNormedStatesOnWithTransformersAuxiliaryLoss) {
   expect_close(layers.logits.narrow(0, layers.logits.size(0) - images, images), found.logits, 1e-5);
   const Detector learning = load_detector(copy, {.learns = true});
   expect_close(learning.net->forward(input(golden), pass).logits, golden.get("logits"), 2e-5);
+  EXPECT_TRUE(learning.drops_auxiliary_loss);
   EXPECT_EQ(nlohmann::json::parse(learning.config).at("auxiliary_loss"), false) << "its folder will say what it learnt";
 }
 
@@ -228,11 +229,10 @@ TEST(DetrFolder, TakesOtherClassesWithANewClassifier) {
   const Detector before = load_detector(folder);
   const Detector after = load_detector(folder, {.labels = {"cat", "dog"}, .seed = 1});
   EXPECT_EQ(after.net->parameters.at("class_labels_classifier.weight").value.size(0), 3);
-  EXPECT_TRUE(after.new_classifier);
-  EXPECT_FALSE(load_detector(folder, {.labels = before.labels}).new_classifier);
+  EXPECT_EQ(after.classifier, Classifier::renewed);
+  EXPECT_EQ(load_detector(folder, {.labels = before.labels}).classifier, Classifier::kept);
   const Detector sorted = load_detector(folder, {.labels = {"bird", "circle"}});
-  EXPECT_TRUE(sorted.classifier_by_names);
-  EXPECT_FALSE(sorted.new_classifier);
+  EXPECT_EQ(sorted.classifier, Classifier::by_names);
   for (const char* name : {"class_labels_classifier.weight", "class_labels_classifier.bias"}) {
     const Tensor all = before.net->parameters.at(name).value;
     const Tensor own = sorted.net->parameters.at(name).value;

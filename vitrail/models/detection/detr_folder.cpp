@@ -307,7 +307,8 @@ Detector load_detector(const fs::path& given, const DetectorOptions& options) {
   Json json = read_config(folder);
   check(is_detr(json), "'{}' is no detector: the \"model_type\" in its {} is not '{}'", folder.string(), config_file,
         detr_type);
-  if (options.learns && json.contains("auxiliary_loss")) {
+  const bool drops = options.learns && json.contains("auxiliary_loss") && json["auxiliary_loss"] == true;
+  if (drops) {
     json["auxiliary_loss"] = false;
   }
   io::Fields f(json, path.string());
@@ -316,7 +317,8 @@ Detector load_detector(const fs::path& given, const DetectorOptions& options) {
   Detector detector =
       make_detector(json, path.string(), options.labels,
                     {.seed = options.seed, .fill = options.fill == nn::Fill::meta ? nn::Fill::meta : nn::Fill::leave});
-  detector.new_classifier = renewed;
+  detector.classifier = renewed ? Classifier::renewed : Classifier::kept;
+  detector.drops_auxiliary_loss = drops;
   read_images(folder, detector.images);
   if (options.fill != nn::Fill::meta) {
     const WeightsTarget target{.parameters = detector.net->parameters,
@@ -325,8 +327,9 @@ Detector load_detector(const fs::path& given, const DetectorOptions& options) {
                                .adapt = {}};
     const io::StoredTensors file = open_weights(folder);
     load_weights(target, file, {detr_names, ""}, {}, {.classifier = renewed});
-    detector.classifier_by_names = renewed && take_rows(detector, file, own);
-    detector.new_classifier = renewed && !detector.classifier_by_names;
+    if (renewed && take_rows(detector, file, own)) {
+      detector.classifier = Classifier::by_names;
+    }
   }
   return detector;
 }

@@ -23,6 +23,13 @@ struct DetectorImages {
   std::vector<float> std = {0.229F, 0.224F, 0.225F};
 };
 
+/// What becomes of the classifier of a folder's queries where other labels than its own are asked for.
+enum class Classifier {
+  kept,      ///< the labels are the folder's
+  by_names,  ///< the folder has them all, in another order or among others: it takes their rows
+  renewed    ///< it begins anew
+};
+
 /// A detector with all that its folder says about it.
 struct Detector {
   std::unique_ptr<Detr> net;
@@ -31,11 +38,10 @@ struct Detector {
   /// classes by these ids.
   std::vector<std::int64_t> category_ids;
   DetectorImages images;
-  std::string config = "{}";  ///< config.json as text, also with fields that are of no use here
-  /// What became of the classifier of the queries where its folder has other labels: it begins anew, or takes the rows
-  /// of the labels that are wanted, if the folder has all of them.
-  bool new_classifier = false;
-  bool classifier_by_names = false;
+  std::string config = "{}";                 ///< config.json as text, also with fields that are of no use here
+  Classifier classifier = Classifier::kept;  ///< what became of that of the folder
+  /// Whether the folder asks for transformers' "auxiliary_loss", and does not get it since it is to learn.
+  bool drops_auxiliary_loss = false;
 };
 
 /// Whether `folder` has a config.json whose "model_type" is "detr".
@@ -46,8 +52,7 @@ std::int64_t category_id_of(const Detector& detector, std::int64_t label);
 
 /// What a caller may ask of a detector.
 struct DetectorOptions {
-  /// Other kinds of objects than the folder's: the classifier of the queries is then initialized anew, unless the
-  /// folder has all of them.
+  /// Other kinds of objects than the folder's: Detector::classifier says what that means.
   std::vector<std::string> labels = {};
   /// Whether it is to learn: then its decoder is that of facebookresearch/detr, whatever "auxiliary_loss" says.
   bool learns = false;

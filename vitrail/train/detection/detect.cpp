@@ -14,7 +14,6 @@
 #include "vitrail/io/wording.h"
 #include "vitrail/models/base/shipped.h"
 #include "vitrail/models/detection/detr_folder.h"
-#include "vitrail/models/formats/weights.h"
 #include "vitrail/models/kind.h"
 #include "vitrail/train/detection/detection_sheet.h"
 #include "vitrail/train/detection/detections.h"
@@ -77,20 +76,19 @@ Made make_detector(const DetectionOptions& options, const fs::path& checkpoint,
           folder.string());
     made.detector = models::load_detector(folder, {.labels = classes, .learns = true, .seed = seed});
     made.pretrained = true;
-    const nlohmann::json said = models::read_config(models::shipped_or(folder));
-    if (said.contains("auxiliary_loss") && said["auxiliary_loss"] == true) {
+    if (made.detector.drops_auxiliary_loss) {
       made.notes.push_back(
           fmt::format("'{}' says auxiliary_loss, with which transformers feeds normed states on: what "
                       "learns here does not, and begins with other boxes",
                       folder.string()));
     }
-    if (made.detector.classifier_by_names) {
+    if (made.detector.classifier == models::Classifier::by_names) {
       made.notes.push_back(
           fmt::format("'{}' has these classes among its own, or in another order: the classifier of the "
                       "queries keeps what it knows of them",
                       folder.string()));
     }
-    if (made.detector.new_classifier) {
+    if (made.detector.classifier == models::Classifier::renewed) {
       made.notes.push_back(
           fmt::format("the classes of '{}' are others: the classifier of the queries begins anew", folder.string()));
     }
