@@ -124,6 +124,30 @@ TEST_F(TextPairsTest, ReadsShardsOfWebDataset) {
   EXPECT_EQ(open_text_pairs(folder_ / "shards/part10.tar").images->name(0), "x/000.png");
 }
 
+TEST_F(TextPairsTest, NamesTextsThatAreNotUtf8OrLeavesThemOut) {
+  draw("1.png", 1);
+  write("latin1", "caf\xe9");
+  write("text", "a tea");
+  test::TarWriter tar;
+  tar.add_file("x.png", folder_ / "1.png");
+  tar.add_file("x.txt", folder_ / "latin1");
+  tar.add_file("y.png", folder_ / "1.png");
+  tar.add_file("y.txt", folder_ / "text");
+  tar.write(folder_ / "menu.tar");
+  write("captions.csv", "path,caption\n1.png,caf\xe9\n1.png,a tea\n");
+  const std::string shard = (folder_ / "menu.tar").string();
+  EXPECT_EQ(error_of([&] { open_text_pairs(shard); }), shard + ": the text of 'x.png' is not UTF-8: 'caf\xef\xbf\xbd'");
+  EXPECT_THAT(error_of([&] { open_text_pairs(folder_ / "captions.csv"); }),
+              HasSubstr("the text of '1.png' is not UTF-8"));
+  const TextPairs pairs = open_text_pairs(shard, "", {.skip_broken = true});
+  EXPECT_THAT(pairs.texts, ElementsAre(ElementsAre("a tea")));
+  EXPECT_EQ(pairs.images->name(0), "y.png");
+  EXPECT_THAT(pairs.images->notes(), ElementsAre(shard + ": 1 text that is not UTF-8 is left out",
+                                                 shard + ": 1 image without a text is left out"));
+  EXPECT_THAT(open_text_pairs(folder_ / "captions.csv", "", {.skip_broken = true}).images->notes(),
+              ElementsAre((folder_ / "captions.csv").string() + ": 1 text that is not UTF-8 is left out"));
+}
+
 TEST_F(TextPairsTest, NamesWhatIsThereTwiceInAShard) {
   draw("1.png", 1);
   write("text", "a bird");

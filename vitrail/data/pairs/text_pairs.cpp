@@ -1,47 +1,30 @@
 #include "vitrail/data/pairs/text_pairs.h"
 
 #include <algorithm>
-#include <functional>
-#include <map>
+#include <iterator>
 #include <memory>
 #include <numeric>
-#include <set>
-#include <thread>
 #include <utility>
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
-#include <nlohmann/json.hpp>
 
-#include "vitrail/data/coco/coco_file.h"
 #include "vitrail/data/dataset_part.h"
-#include "vitrail/data/scenes/describe.h"
-#include "vitrail/data/scenes/draw.h"
+#include "vitrail/data/pairs/pair_listings.h"
 #include "vitrail/data/scenes/source.h"
 #include "vitrail/data/shards/shards.h"
 #include "vitrail/data/sources/sources.h"
 #include "vitrail/io/csv.h"
 #include "vitrail/io/file.h"
-#include "vitrail/io/image.h"
 #include "vitrail/io/json.h"
 #include "vitrail/io/tar.h"
 #include "vitrail/io/web/download.h"
 #include "vitrail/io/wording.h"
 #include "vitrail/tensor/error.h"
-#include "vitrail/tensor/side_by_side.h"
 
 namespace vitrail::data {
 namespace {
 
 namespace fs = std::filesystem;
-
-// Images and texts as a layout lists them, also such as have no text.
-struct PairListing {
-  Listing images;
-  std::vector<std::vector<std::string>> texts;
-  fs::path folder = {};                 // TextPairs::folder
-  std::vector<TextPlaces> places = {};  // TextPairs::places
-};
 
 // Erases the empty ones among texts, and their places if they have any. The number of them.
 std::size_t erase_empty(std::vector<std::string>& texts, TextPlaces* places) {
@@ -53,27 +36,49 @@ std::size_t erase_empty(std::vector<std::string>& texts, TextPlaces* places) {
   return std::erase(texts, "");
 }
 
+// Throws Error if a text is not UTF-8 or, with `skip_broken`, empties it; the number of such ones.
+std::size_t empty_broken(std::vector<std::string>& texts, const std::string& image, const std::string& source,
+                         bool skip_broken) {
+  std::size_t broken = 0;
+  for (std::string& text : texts) {
+    if (io::as_utf8(text) != text) {
+      check(skip_broken, "{}: the text of '{}' is not UTF-8: '{}'", source, image, io::as_utf8(text));
+      text.clear();
+      ++broken;
+    }
+  }
+  return broken;
+}
+
 // The pairs of a listing; images without a text are left out and counted.
-TextPairs pairs_of(PairListing listing, const std::string& source) {
+TextPairs pairs_of(PairListing listing, const std::string& source, bool skip_broken) {
   Listing kept;
   TextPairs result;
   std::vector<std::int64_t> chosen;
   std::int64_t without = 0;
   std::int64_t empty = 0;
+  std::int64_t broken = 0;
   for (std::size_t i = 0; i < listing.texts.size(); ++i) {
     std::vector<std::string>& texts = listing.texts[i];
+    const std::size_t unreadable = empty_broken(texts, listing.images.names[i], source, skip_broken);
     const std::size_t erased = erase_empty(texts, listing.places.empty() ? nullptr : &listing.places[i]);
+    broken += static_cast<std::int64_t>(unreadable);
     if (texts.empty()) {
       ++without;
       continue;
     }
-    empty += static_cast<std::int64_t>(erased);
+    empty += static_cast<std::int64_t>(erased - unreadable);
     kept.names.push_back(std::move(listing.images.names[i]));
     result.texts.push_back(std::move(texts));
     if (!listing.places.empty()) {
       result.places.push_back(std::move(listing.places[i]));
     }
     chosen.push_back(static_cast<std::int64_t>(i));
+  }
+  if (broken > 0) {
+    listing.images.notes.push_back(fmt::format("{}: {} that {} not UTF-8 {} left out", source,
+                                               io::counted(broken, "texts"), broken == 1 ? "is" : "are",
+                                               broken == 1 ? "is" : "are"));
   }
   check(!chosen.empty(), "{}: there are no images with texts", source);
   kept.labels.assign(chosen.size(), unlabeled);
@@ -96,165 +101,6 @@ TextPairs pairs_of(PairListing listing, const std::string& source) {
   };
   result.images = dataset_of(std::move(kept));
   result.folder = std::move(listing.folder);
-  return result;
-}
-
-// Has a listing read its images from these files.
-void read_from(std::vector<fs::path> paths, Listing& images) {
-  images.file = [paths = std::move(paths)](std::int64_t i) { return paths[static_cast<std::size_t>(i)]; };
-  images.image = [file = images.file](std::int64_t i) { return io::read_image(file(i)); };
-}
-
-PairListing list_coco(const fs::path& path, const TextPairsOptions& options) {
-  const CocoFile file(path, {"images", "annotations"}, "captions", options.skip_broken);
-  PairListing result;
-  std::vector<fs::path> paths;
-  std::vector<std::pair<std::int64_t, std::int64_t>> sizes;
-  const CocoPlaces images =
-      file.read_images([&](io::Fields& f, std::int64_t, const std::string& name, const fs::path& image) {
-        paths.push_back(image);
-        result.images.names.push_back(name);
-        if (options.places) {
-          sizes.push_back({f.get<std::int64_t>("width", 0, {0, 1e7}), f.get<std::int64_t>("height", 0, {0, 1e7})});
-        }
-      });
-  result.texts.resize(paths.size());
-  result.places.resize(options.places ? paths.size() : 0);
-  bool placed = false;  // whether any text is
-  const auto read_text = [&](io::Fields& f) {
-    const std::size_t image = CocoFile::image_of(f, images);
-    result.texts[image].emplace_back(io::trimmed(f.get<std::string>("caption")));
-    if (!options.places) {
-      return;
-    }
-    std::vector<Box>& boxes = result.places[image].emplace_back(read_boxes(f));
-    const auto [width, height] = sizes[image];
-    check(boxes.empty() || (width > 0 && height > 0), "{}: it has boxes, but its image in 'images' no width and height",
-          f.source());
-    for (Box& box : boxes) {
-      box = box.scaled(1 / static_cast<double>(width), 1 / static_cast<double>(height));
-      placed = true;
-    }
-  };
-  file.read_with_ids("annotations", read_text, true);
-  if (!placed) {
-    result.places.clear();
-  }
-  result.folder = fs::absolute(path).parent_path();
-  read_from(std::move(paths), result.images);
-  return result;
-}
-
-std::optional<std::size_t> caption_column(const io::CsvRow& header, const std::string& source) {
-  return io::column_named(header, {"caption", "text", "title", "description", "sentence"}, source);
-}
-
-// `part` says which rows are taken, but for what the header says of them.
-PairListing list_captions_csv(const fs::path& file, TablePart part) {
-  const std::string source = file.string();
-  const std::vector<io::CsvRow> rows = io::read_table(file);
-  check(!rows.empty(), "{}: the file is empty; lines of path,caption were expected", source);
-  std::size_t path = 0;
-  std::size_t text = 1;
-  if (is_table_header(rows[0])) {
-    const auto paths = path_column(rows[0], source);
-    const auto texts = caption_column(rows[0], source);
-    check(paths && texts,
-          "{}: line 1 names neither an image nor the columns 'path' and 'caption' (also understood: file, filename, "
-          "image; text, title)",
-          source);
-    path = *paths;
-    text = *texts;
-    part.first = 1;
-    part.split = io::part_column(rows, source);
-  }
-  part.columns = std::max(path, text) + 1;
-  PairListing result;
-  std::vector<fs::path> images;
-  std::map<std::string, std::size_t> place_of;
-  if (const Parts parts = parts_in(rows, part, source); part.mixed && parts.size() > 1) {
-    result.images.notes.push_back(note_of_all(parts, source));
-  }
-  for (const io::CsvRow* row : rows_of(rows, part, source, result.images.notes)) {
-    const std::string& name = row->fields[path];
-    const auto [place, is_new] = place_of.emplace(name, images.size());
-    if (is_new) {
-      images.push_back(image_of_row(file, *row, path, part.skip_broken));
-      result.images.names.push_back(name);
-      result.texts.emplace_back();
-    }
-    result.texts[place->second].emplace_back(io::trimmed(row->fields[text]));
-  }
-  result.folder = fs::absolute(file).parent_path();
-  read_from(std::move(images), result.images);
-  return result;
-}
-
-// A sample of WebDataset is what has the same name up to the first dot behind the last slash.
-std::string key_of(const std::string& name) {
-  const std::size_t slash = name.rfind('/');
-  return name.substr(0, name.find('.', slash == std::string::npos ? 0 : slash + 1));
-}
-
-PairListing list_shards(const std::vector<fs::path>& shards) {
-  struct Member {
-    io::Tar tar;
-    io::TarEntry entry;
-  };
-  PairListing result;
-  std::vector<Member> members;
-  for (const fs::path& shard : shards) {
-    const io::Tar tar = io::Tar::open(io::local_file(shard));
-    add_notes_of(tar, result.images.notes);
-    std::map<std::string, std::string> texts;
-    for (const io::TarEntry& entry : tar.entries()) {
-      if (entry.name.ends_with(".txt") && !is_hidden(entry.name)) {
-        const auto bytes = tar.bytes(entry);
-        texts[key_of(entry.name)] =
-            io::trimmed({reinterpret_cast<const char*>(bytes.data()), static_cast<std::size_t>(bytes.size())});
-      }
-    }
-    for (const io::TarEntry& entry : tar.entries()) {
-      if (!io::is_image_name(entry.name) || is_hidden(entry.name)) {
-        continue;
-      }
-      result.images.names.push_back(shards.size() > 1 ? (shard.filename() / entry.name).string() : entry.name);
-      result.texts.push_back({texts[key_of(entry.name)]});
-      members.push_back({tar, entry});
-    }
-  }
-  result.images.image = [members = std::move(members)](std::int64_t i) {
-    const Member& member = members[static_cast<std::size_t>(i)];
-    return io::decode_image(member.tar.bytes(member.entry), member.entry.name);
-  };
-  return result;
-}
-
-// Scenes that are drawn when they are asked for, with the captions that their file would have.
-PairListing list_described_scenes(const SceneFolder& what, const std::string& source, bool places) {
-  check(what.style == SceneStyle::shapes, "{}: scenes of cells have no captions", source);
-  const auto count = static_cast<std::size_t>(what.count);
-  PairListing result;
-  result.images.names.reserve(count);
-  for (std::int64_t index = what.first; index < what.first + what.count; ++index) {
-    result.images.names.push_back(scene_file(index));
-  }
-  result.texts.resize(count);
-  result.places.resize(places ? count : 0);
-  side_by_side(count, static_cast<int>(std::thread::hardware_concurrency()), [&](std::size_t i) {
-    const Scene scene = sample_scene(what.scenes, what.first + static_cast<std::int64_t>(i));
-    const DrawnScene drawn = places ? draw_scene(scene, what.side) : DrawnScene();
-    for (SceneCaption& caption : scene_captions(scene, what.captions)) {
-      if (places) {
-        std::vector<Box>& boxes = result.places[i].emplace_back(drawn_boxes(drawn.objects, what.side, caption.about));
-        std::ranges::transform(boxes, boxes.begin(), [&](const Box& box) {
-          return box.scaled(1 / static_cast<double>(what.side), 1 / static_cast<double>(what.side));
-        });
-      }
-      result.texts[i].push_back(std::move(caption.text));
-    }
-  });
-  result.images.image = [what](std::int64_t i) { return scene_image(what, what.first + i); };
   return result;
 }
 
@@ -354,7 +200,7 @@ PairListing list_pairs_of(const fs::path& folder, const Part& part, const TextPa
   }
   std::vector<fs::path> shards = shards_in(folder);
   std::erase_if(shards, [&](const fs::path& shard) { return part_in_name(shard.filename().string()) != part.name; });
-  return list_shards(shards);
+  return list_pair_shards(shards);
 }
 
 // All parts of a folder, one after the other.
@@ -403,7 +249,7 @@ PairListing list_pairs_in(const fs::path& folder, const std::string& split, cons
   const Part* part = parts.empty() && split.empty() ? nullptr
                      : split.empty()                ? &parts.front()
                                                     : choose_part(parts, split, folder.string(), notes);
-  PairListing result = part == nullptr ? list_shards(shards) : list_pairs_of(folder, *part, options);
+  PairListing result = part == nullptr ? list_pair_shards(shards) : list_pairs_of(folder, *part, options);
   std::ranges::move(notes, std::back_inserter(result.images.notes));
   return result;
 }
@@ -416,7 +262,7 @@ PairListing list_pairs(const fs::path& source, const std::string& split, const T
   if (!fs::exists(source, error) && is_shard_source(source)) {
     check(split.empty() || is_training_split(split),
           "{}: shards that are named are of one part: name those of '{}' too", source.string(), split);
-    return list_shards(shards_named(source));
+    return list_pair_shards(shards_named(source));
   }
   check(fs::exists(source, error), "{}: {}", source.string(), error ? error.message() : "no such file or folder");
   if (const fs::path table = table_of(source); !table.empty()) {
@@ -429,13 +275,13 @@ PairListing list_pairs(const fs::path& source, const std::string& split, const T
   }
   check(split.empty() || is_training_split(split), "{}: there is no part '{}' of it", source.string(), split);
   if (io::is_tar_name(own)) {
-    return list_shards({own});
+    return list_pair_shards({own});
   }
   check(own.extension() == ".json",
         "{}: pairs of images and texts are a .json in COCO's layout, a .csv of path,caption, a .tar of WebDataset, or "
         "a folder with one of them",
         source.string());
-  return list_coco(own, options);
+  return list_coco_captions(own, options);
 }
 
 }  // namespace
@@ -446,7 +292,7 @@ std::int64_t TextPairs::count() const {
 }
 
 TextPairs described_scenes(const SceneFolder& what, const std::string& source, bool places) {
-  return pairs_of(list_described_scenes(what, source, places), source);
+  return pairs_of(list_described_scenes(what, source, places), source, false);
 }
 
 Parts parts_of_pairs(const fs::path& source) {
@@ -482,7 +328,7 @@ bool is_captions_table(const fs::path& file) {
 }
 
 TextPairs open_text_pairs(const fs::path& source, const std::string& split, const TextPairsOptions& options) {
-  return pairs_of(list_pairs(source, split, options), source.string());
+  return pairs_of(list_pairs(source, split, options), source.string(), options.skip_broken);
 }
 
 TextPairs part_of(const TextPairs& pairs, std::vector<std::int64_t> indices) {

@@ -28,8 +28,10 @@ struct TextPairs {
 
 /// What open_text_pairs() takes of a source.
 struct TextPairsOptions {
-  bool skip_broken = false;  ///< images that are not there are broken ones, which are found when they are opened
-  bool places = false;       ///< fill in TextPairs::places: of scenes that are drawn, each is drawn once for it
+  /// Images that are not there are broken ones, which are found when they are opened; texts that are not UTF-8 are left
+  /// out, which a note tells.
+  bool skip_broken = false;
+  bool places = false;  ///< fill in TextPairs::places: of scenes that are drawn, each is drawn once for it
 };
 
 /// Opens pairs of images and texts. `source` is one of
@@ -47,7 +49,7 @@ struct TextPairsOptions {
 /// Images without a text are left out and told in a note. With `split`, the pairs are those of one of its parts, by any
 /// name of it; a source without parts is all for training. Without, all parts are taken, which a note tells. Throws
 /// Error, naming the place, if a file does not fit its
-/// layout, an image is not there, or there are no pairs.
+/// layout, an image is not there, a text is not UTF-8, or there are no pairs.
 TextPairs open_text_pairs(const std::filesystem::path& source, const std::string& split = "",
                           const TextPairsOptions& options = {});
 

@@ -40,9 +40,9 @@ constexpr std::uint8_t sky_cell = 0;
 constexpr std::uint8_t ground_cell = 1;
 constexpr std::int64_t first_part = 2;
 constexpr std::int64_t parts_an_object = 3;
-enum class Part : std::uint8_t { none, body, head, beak };
-constexpr std::int64_t head_part = static_cast<std::int64_t>(Part::head) - 1;
-constexpr std::int64_t beak_part = static_cast<std::int64_t>(Part::beak) - 1;
+enum class BirdPart : std::uint8_t { none, body, head, beak };
+constexpr std::int64_t head_part = static_cast<std::int64_t>(BirdPart::head) - 1;
+constexpr std::int64_t beak_part = static_cast<std::int64_t>(BirdPart::beak) - 1;
 static_assert(first_part + parts_an_object * 80 < 256);
 
 // The functions below ask whether the middle of cell (x, y) lies in a shape that fills `box`. All lengths are doubled,
@@ -78,27 +78,27 @@ SceneBox part_of(const SceneBox& box, const SceneBox& part) {
 }
 
 // A bird that looks to the right, in a box that begins at (0, 0).
-Part part_of_bird(const SceneBox& box, std::int64_t x, std::int64_t y) {
+BirdPart part_of_bird(const SceneBox& box, std::int64_t x, std::int64_t y) {
   if (in_ellipse(part_of(box, {24, 0, 49, 25}), x, y)) {
-    return Part::head;
+    return BirdPart::head;
   }
   if (in_pointer(part_of(box, {47, 7, 56, 18}), x, y)) {
-    return Part::beak;
+    return BirdPart::beak;
   }
   const SceneBox tail = part_of(box, {0, 12, 16, 32});
   const bool in_tail = in_box(tail, x, y) && (y - tail.top) * tail.width() >= x * tail.height() / 2;
-  return in_tail || in_ellipse(part_of(box, {4, 15, 46, 42}), x, y) ? Part::body : Part::none;
+  return in_tail || in_ellipse(part_of(box, {4, 15, 46, 42}), x, y) ? BirdPart::body : BirdPart::none;
 }
 
 // The part of an object that its box, on the canvas, has at a cell.
-Part part_at(const SceneObject& object, const SceneBox& box, std::int64_t x, std::int64_t y) {
+BirdPart part_at(const SceneObject& object, const SceneBox& box, std::int64_t x, std::int64_t y) {
   switch (object.kind.shape) {
     case SceneShape::circle:
-      return in_ellipse(box, x, y) ? Part::body : Part::none;
+      return in_ellipse(box, x, y) ? BirdPart::body : BirdPart::none;
     case SceneShape::square:
-      return Part::body;
+      return BirdPart::body;
     case SceneShape::triangle:
-      return in_triangle(box, x, y) ? Part::body : Part::none;
+      return in_triangle(box, x, y) ? BirdPart::body : BirdPart::none;
     case SceneShape::bird:
       break;
   }
@@ -120,8 +120,8 @@ std::vector<std::uint8_t> canvas_of(const Scene& scene, std::int64_t side) {
                           on_canvas(object.box.bottom)};
     for (std::int64_t y = box.top; y < box.bottom; ++y) {
       for (std::int64_t x = box.left; x < box.right; ++x) {
-        const Part part = part_at(object, box, x, y);
-        if (part != Part::none) {
+        const BirdPart part = part_at(object, box, x, y);
+        if (part != BirdPart::none) {
           canvas[static_cast<std::size_t>(y * cells + x)] = static_cast<std::uint8_t>(
               first_part + parts_an_object * static_cast<std::int64_t>(i) + static_cast<std::int64_t>(part) - 1);
         }

@@ -1,31 +1,23 @@
 #include "vitrail/train/captions/caption.h"
 
 #include <algorithm>
-#include <cmath>
 #include <iterator>
 #include <optional>
 #include <utility>
 #include <vector>
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
 #include "vitrail/autograd/tape.h"
 #include "vitrail/data/pairs/captioned_images.h"
 #include "vitrail/data/scenes/source.h"
 #include "vitrail/io/file.h"
-#include "vitrail/io/json.h"
 #include "vitrail/io/wording.h"
 #include "vitrail/models/formats/preprocessor.h"
-#include "vitrail/models/joint/recurrent_captioner.h"
 #include "vitrail/models/joint/vision_encoder_decoder.h"
-#include "vitrail/models/quantize.h"
-#include "vitrail/models/text/gpt2.h"
-#include "vitrail/models/text/text_model.h"
-#include "vitrail/text/strings/unicode.h"
 #include "vitrail/text/tokenizer.h"
-#include "vitrail/text/train.h"
 #include "vitrail/train/captions/captions.h"
+#include "vitrail/train/captions/new_captioner.h"
 #include "vitrail/train/guided_attention.h"
 #include "vitrail/train/run/held_out.h"
 #include "vitrail/train/run/run_folder.h"
@@ -34,132 +26,6 @@ namespace vitrail::train {
 namespace {
 
 namespace fs = std::filesystem;
-
-constexpr const char* transformer = "gpt2";  // the --decoder that is none of the recurrent cells
-
-// The captioner that --model names, to go on from; empty: an image model.
-fs::path given_captioner(const CaptionTaskOptions& options) {
-  const fs::path folder = model_of(options.model);
-  if (!models::is_captioner_folder(folder)) {
-    return {};
-  }
-  check(nlohmann::json::parse(options.model_kwargs).empty() && nlohmann::json::parse(options.decoder_kwargs).empty() &&
-            options.tokenizer.empty() && !options.img_size && options.input_size.empty() && !options.in_chans,
-        "--model '{}' is a captioner, which is trained as it is: --model-kwargs, --decoder-kwargs, --tokenizer, "
-        "--img-size, --input-size and --in-chans are for a new one",
-        options.model);
-  return folder;
-}
-
-// The tokenizer of texts that the captions are written with, and the tokens that begin and end one.
-struct CaptionVocabulary {
-  text::Tokenizer tokenizer;
-  std::int64_t start = 0;
-  std::int64_t end = 0;
-  std::int64_t size = 0;  // of the model's vocabulary
-};
-
-// The tokens that the tokenizer itself puts around a text, or GPT-2's, or one more than it has.
-CaptionVocabulary with_ends(text::Tokenizer tokenizer) {
-  const std::int64_t size = tokenizer.vocab_size();
-  const CaptionTokens::Ids ids = tokenizer.encode("a").ids;
-  const CaptionTokens::Ids inside = tokenizer.encode("a", false).ids;
-  if (ids.size() > inside.size() && ids.back() != inside.back()) {
-    const std::int64_t start = ids.front() != inside.front() ? ids.front() : ids.back();
-    return {std::move(tokenizer), start, ids.back(), size};
-  }
-  if (const auto end = tokenizer.id_of("<|endoftext|>")) {
-    return {std::move(tokenizer), *end, *end, size};
-  }
-  return {std::move(tokenizer), size, size, size + 1};
-}
-
-CaptionVocabulary caption_vocabulary(const CaptionTaskOptions& options, const fs::path& trained,
-                                     const std::vector<std::vector<std::string>>& captions) {
-  if (!trained.empty()) {
-    return with_ends(text::load_tokenizer(trained));
-  }
-  const std::string kind = !options.tokenizer.empty()       ? options.tokenizer
-                           : options.decoder == transformer ? "bpe"
-                                                            : "char";
-  if (kind == "byte") {
-    return with_ends(text::byte_tokenizer());
-  }
-  if (kind != "char" && kind != "bpe") {
-    return with_ends(text::load_tokenizer(model_of(kind)));
-  }
-  std::vector<std::string> all;
-  for (const std::vector<std::string>& own : captions) {
-    all.insert(all.end(), own.begin(), own.end());
-  }
-  if (kind == "bpe") {
-    return with_ends(text::train_clip_bpe(all, options.vocab_size, options.max_length + 2));
-  }
-  std::string joined;
-  for (const std::string& caption : all) {
-    joined += caption;
-  }
-  return with_ends(text::char_tokenizer(joined));
-}
-
-// The fields of the decoder, beside those that the user gives.
-nlohmann::json decoder_config(const CaptionTaskOptions& options, const CaptionVocabulary& vocabulary) {
-  nlohmann::json decoder = nlohmann::json::parse(options.decoder_kwargs);
-  decoder["vocab_size"] = vocabulary.size;
-  decoder["eos_token_id"] = vocabulary.end;
-  if (options.decoder != transformer) {
-    decoder["architecture"] = options.decoder;
-    decoder.emplace("hidden_size", 256);
-    decoder.emplace("dropout", options.drop);
-    return decoder;
-  }
-  decoder["bos_token_id"] = vocabulary.start;
-  decoder.emplace("n_embd", 192);
-  // GPT-2's 0.02 is that of a width of 2500. With it, a decoder as narrow as ours learns the words and not, in the time
-  // that it has, where the image says what they are about (docs/results.md).
-  if (decoder["n_embd"].is_number()) {
-    decoder.emplace("initializer_range", 1 / std::sqrt(std::max(1.0, decoder["n_embd"].get<double>())));
-  }
-  decoder.emplace("n_layer", 3);
-  decoder.emplace("n_head", 3);
-  decoder.emplace("n_positions", options.max_length + 1);
-  for (const char* rate : {"resid_pdrop", "embd_pdrop", "attn_pdrop"}) {
-    decoder.emplace(rate, options.drop);
-  }
-  return decoder;
-}
-
-// Configs of transformers have fields that are passed over; what the user gives should have a meaning.
-void check_transformer_fields(const nlohmann::json& decoder, const std::string& source) {
-  io::Fields f(decoder, source);
-  models::read_gpt2_cross_decoder(f);
-  for (const char* key : {"bos_token_id", "eos_token_id"}) {
-    f.ignore(key);
-  }
-  f.finish();
-}
-
-// The network of a checkpoint or of --model, or a new decoder for the image model that --model names.
-std::unique_ptr<models::Captioner> make_captioner(const CaptionTaskOptions& options, const fs::path& trained,
-                                                  const CaptionVocabulary& vocabulary) {
-  if (!trained.empty()) {
-    return models::load_captioner(trained);
-  }
-  models::CreateOptions create = create_options(options);
-  create.num_classes = 0;
-  models::Model pictures = models::open_model(model_of(options.model).string(), create);
-  models::check_takes_images(pictures);
-  check(!models::is_quantized(*pictures.net), "the weights of '{}' are in int8 and cannot be trained", options.model);
-  const nlohmann::json fields = decoder_config(options, vocabulary);
-  const std::string decoder = fields.dump();
-  const std::string source = "--decoder-kwargs";
-  if (options.decoder != transformer) {
-    return std::make_unique<models::RecurrentCaptioner>(std::move(pictures), decoder, source);
-  }
-  check_transformer_fields(fields, source);
-  const std::int64_t layers = options.encoder_layers.value_or(pictures.net->has_attention() ? 0 : 2);
-  return std::make_unique<models::VisionEncoderDecoder>(std::move(pictures), decoder, source, layers);
-}
 
 // Whether scenes may have to be known of images that are held out.
 bool may_hold_out(const CaptionTaskOptions& options) {
@@ -237,20 +103,9 @@ CaptionTask::CaptionTask(const CaptionTaskOptions& options, const fs::path& chec
     training_ = data::part_of(training_, std::move(drawn.learned));
   }
   training_.scenes.clear();  // which are for evaluation alone
-  for (std::size_t i = 0; i < training_.texts.size(); ++i) {
-    for (const std::string& caption : training_.texts[i]) {
-      text::check_utf8(caption, fmt::format("a caption of '{}'", training_.images->name(static_cast<std::int64_t>(i))));
-    }
-  }
-  const fs::path trained = checkpoint.empty() ? given_captioner(options_) : checkpoint;
-  CaptionVocabulary vocabulary = caption_vocabulary(options_, trained, training_.texts);
-  model_ = make_captioner(options_, trained, vocabulary);
-  if (const auto* attending = as_vision_encoder_decoder(*model_);
-      trained.empty() && attending != nullptr && attending->in_transformers()) {
-    model_->generation_config = usual_generation_config(*model_);
-  }
-  tokenizer_ = std::move(vocabulary.tokenizer);
-  models::check_vocabulary(text::ordinary_tokens(*tokenizer_), model_->vocab_size());
+  MadeCaptioner made = make_captioner(options_, checkpoint, training_.texts);
+  model_ = std::move(made.model);
+  tokenizer_ = std::move(made.tokenizer);
   captions_.emplace(training_.texts, *tokenizer_, longest());
   data::apply(options_.images, model_->image_model.pretrained);
   if (!model_->cross_attention().empty()) {  // as the folder will say
@@ -440,7 +295,7 @@ void CaptionTaskOptions::describe(OptionList& list) {
       .at_least(514)
       .settled()
       .idle_if("without --tokenizer bpe",
-               [this] { return tokenizer.empty() ? decoder != transformer : tokenizer != "bpe"; });
+               [this] { return tokenizer.empty() ? decoder != transformer_decoder : tokenizer != "bpe"; });
   list.add("captions_per_image", captions_per_image, "N",
            "Captions that each step learns from for an image, which is looked at once; those of one with fewer are "
            "repeated")
@@ -469,7 +324,7 @@ void CaptionTaskOptions::describe(OptionList& list) {
       .at_least(0)
       .settled()
       .idle_if(with_captioner, continues)
-      .idle_if("without --decoder gpt2", [this] { return decoder != transformer; });
+      .idle_if("without --decoder gpt2", [this] { return decoder != transformer_decoder; });
   list.add("drop", drop, "P", "Dropout of the decoder").below_one().settled().idle_if(with_captioner, continues);
   list.add("smoothing", smoothing, "S", "Label smoothing").below_one();
   list.add("attn_loss_coef", attn_loss_coef, "W",
