@@ -136,7 +136,8 @@ class BeamSearch final : public Search {
     return static_cast<float>(std::pow(base, task_.config.length_penalty));
   }
 
-  // The best continuations of all running beams by one token, or, with do_sample, draws without replacement.
+  // The best continuations of all running beams by one token, or, with do_sample, draws without replacement; the best
+  // first.
   std::vector<Beam> continuations(std::span<float> scores, std::int64_t vocabulary) const {
     const std::int64_t least = std::max<std::int64_t>(1, std::ssize(task_.config.eos_token_id)) + 1;
     const auto width = static_cast<std::size_t>(vocabulary);
@@ -165,12 +166,11 @@ class BeamSearch final : public Search {
     const auto score_of = [&](std::int64_t index) { return scores[static_cast<std::size_t>(index)]; };
     if (task_.config.do_sample) {
       likely = drawn(scores);
-    } else {
-      std::ranges::sort(likely, [&](std::int64_t a, std::int64_t b) {
-        return score_of(a) > score_of(b) || (score_of(a) == score_of(b) && a < b);
-      });
-      likely.resize(std::min(likely.size(), static_cast<std::size_t>(kept_)));
     }
+    std::ranges::sort(likely, [&](std::int64_t a, std::int64_t b) {
+      return score_of(a) > score_of(b) || (score_of(a) == score_of(b) && a < b);
+    });
+    likely.resize(std::min(likely.size(), static_cast<std::size_t>(kept_)));
     std::vector<Beam> result;
     for (const std::int64_t index : likely) {
       Beam beam = running_[static_cast<std::size_t>(index / vocabulary)];
@@ -185,7 +185,7 @@ class BeamSearch final : public Search {
     return result;
   }
 
-  // Draws without replacement, in proportion to e^score: the largest of the scores with Gumbel noise (Kool et al.
+  // Draws kept_ without replacement, in proportion to e^score: the largest of the scores with Gumbel noise (Kool et al.
   // 2019).
   std::vector<std::int64_t> drawn(std::span<const float> given) const {
     std::vector<float> scores(given.begin(), given.end());
