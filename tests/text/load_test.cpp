@@ -177,6 +177,37 @@ TEST_F(Files, TokensThatWereAddedToOlderLayouts) {
   }
 }
 
+// What transformers changes in a tokenizer.json by the tokenizer_config.json beside it
+// (tools/golden/tokenizer_config.py).
+TEST_F(Files, AConfigChangesATokenizerJson) {
+  const json tokenizers = golden_json("tokenizer_config");
+  for (const auto& [kind, cases] : tokenizers.items()) {
+    const std::string document = golden_json(kind)["tokenizer"].dump();
+    for (const auto& [name, golden] : cases.items()) {
+      const test::TemporaryFolder folder;
+      std::ofstream(folder / "tokenizer.json") << document;
+      std::ofstream(folder / "tokenizer_config.json") << golden["config"].dump();
+      const Tokenizer tokenizer = load_tokenizer(folder.path());
+      const test::TemporaryFolder copy;
+      tokenizer.save(copy.path());
+      const Tokenizer saved = load_tokenizer(copy.path());
+      for (const json& row : golden["rows"]) {
+        const auto text = row[0].get<std::string>();
+        const auto ids = row[1].get<std::vector<std::int64_t>>();
+        EXPECT_EQ(tokenizer.encode(text).ids, ids) << kind << " " << name << ": " << text;
+        EXPECT_EQ(saved.encode(text).ids, ids) << kind << " " << name << ", saved: " << text;
+        EXPECT_EQ(tokenizer.decode(ids, true), row[2][0]) << kind << " " << name << ": " << text;
+      }
+    }
+  }
+  write("tokenizer.json", golden_json("gpt2")["tokenizer"].dump());
+  EXPECT_EQ(load().encode("king").ids.size(), 2U);
+  const Tokenizer before = load();
+  const test::TemporaryFolder copy;
+  before.save(copy.path());
+  EXPECT_EQ(io::read_text(copy / "tokenizer.json"), io::read_text(folder_ / "tokenizer.json")) << "to the byte";
+}
+
 TEST_F(Files, OfLlama) {
   const json golden = golden_json("older_layouts")["llama"];
   write("tokenizer.model", io::decode_base64(golden["own"]["tokenizer.model"].get<std::string>()));

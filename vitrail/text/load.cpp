@@ -18,6 +18,7 @@
 #include "vitrail/text/strings/byte_alphabet.h"
 #include "vitrail/text/strings/unicode.h"
 #include "vitrail/text/tokenizer.h"
+#include "vitrail/text/tokenizer_config.h"
 #include "vitrail/text/tokenizer_json.h"
 #include "vitrail/text/unknown.h"
 
@@ -69,8 +70,14 @@ Tokenizer load_file(const fs::path& file) {
   if (extension == ".txt") {
     return from_document(wordpiece_document(file), file.string(), config_with_map(file));
   }
-  Pipeline pipeline = read_pipeline(io::read_text(file), file.string());
+  std::string text = io::read_text(file);
+  json document = io::parse_json(text, file.string());
+  if (obey_files_beside(document, file.parent_path())) {
+    text.clear();
+  }
+  Pipeline pipeline = make_pipeline(document, file.string(), std::move(text));
   pipeline.config = config_beside(file);
+  pipeline.splits_special_tokens = tokenizer_config(file.parent_path()).get("split_special_tokens", false);
   return Tokenizer(make_engine(std::move(pipeline)));
 }
 

@@ -1,7 +1,6 @@
 #include "vitrail/text/older_layouts.h"
 
 #include <algorithm>
-#include <charconv>
 #include <map>
 #include <optional>
 #include <set>
@@ -18,6 +17,7 @@
 #include "vitrail/text/parts/vocabulary.h"
 #include "vitrail/text/sentencepiece_file.h"
 #include "vitrail/text/strings/unicode.h"
+#include "vitrail/text/tokenizer_config.h"
 
 namespace vitrail::text {
 namespace {
@@ -27,47 +27,6 @@ using nlohmann::json;
 
 constexpr std::size_t longest_piece = 1 << 9;              // bytes; sentencepiece makes none of more than 16 characters
 constexpr std::size_t most_merged = std::size_t{1} << 28;  // bytes of all merges
-
-// An object in a file of the folder, of which some fields matter here; the file may be missing.
-class ConfigFile {
- public:
-  explicit ConfigFile(const fs::path& file) : source_(file.string()) {
-    if (fs::exists(file)) {
-      json_ = io::read_json(file);
-      check(json_.is_object(), "{}: it must be an object", source_);
-    }
-  }
-  template <class T>
-  std::optional<T> optional(const std::string& key) const {
-    return io::Fields(json_, source_).optional<T>(key);
-  }
-  bool get(const std::string& key, bool fallback) const { return optional<bool>(key).value_or(fallback); }
-  // What a token's field names: a string, or an object with its "content"; `usual` if it names none.
-  std::string token(const std::string& key, const std::string& usual = "") const {
-    const std::string named = json_.contains(key) ? content_of(json_[key]) : "";
-    return named.empty() ? usual : named;
-  }
-  static std::string content_of(const json& token) {
-    const json& name = token.is_object() && token.contains("content") ? token["content"] : token;
-    return name.is_string() ? name.get<std::string>() : "";
-  }
-  const json& all() const { return json_; }
-  const std::string& source() const { return source_; }
-
- private:
-  json json_ = json::object();
-  std::string source_;
-};
-
-ConfigFile tokenizer_config(const fs::path& folder) { return ConfigFile(folder / "tokenizer_config.json"); }
-
-std::int64_t id_in(const json& vocab, const std::string& token, const fs::path& file) {
-  check(vocab.contains(token), "{}: the token '{}' is missing", file.string(), token);
-  const json& id = vocab[token];
-  check(id.is_number_integer() && id.get<std::int64_t>() >= 0 && id.get<std::int64_t>() <= largest_id,
-        "{}: the id of the token '{}' must be a whole number from 0 to {}", file.string(), token, largest_id);
-  return id.get<std::int64_t>();
-}
 
 std::vector<std::string> lines_in(const fs::path& file) {
   std::istringstream text(io::read_text(file));
@@ -80,136 +39,6 @@ std::vector<std::string> lines_in(const fs::path& file) {
   }
   check_utf8(text.view(), file.string());
   return lines;
-}
-
-// A token of a file, a string or an object with its "content" and flags, as an added token of tokenizer.json: what it
-// does not say is as in AddedToken of Hugging Face's tokenizers.
-json read_token(const json& token, std::int64_t id, bool special, const std::string& place) {
-  const std::string content = ConfigFile::content_of(token);
-  check(!content.empty(), "{} must be a token, with at least one character", place);
-  json added = added_token(content, id);
-  added["special"] = special;
-  const auto take = [&](const char* flag) {
-    const bool is_said = token.is_object() && token.contains(flag);
-    if (is_said) {
-      added[flag] = token[flag];
-    }
-    return is_said;
-  };
-  for (const char* flag : {"single_word", "lstrip", "rstrip", "special"}) {
-    take(flag);
-  }
-  if (!take("normalized")) {
-    added["normalized"] = added["special"] != true;
-  }
-  return added;
-}
-
-// The tokens that are named as the first one, the last one … of a text, and further special ones, in the order of
-// transformers.
-std::vector<json> special_tokens(const ConfigFile& config, const ConfigFile& map) {
-  std::vector<json> tokens;
-  const auto take = [&](const json& token, const std::string& place) {
-    if (!token.is_null()) {
-      tokens.push_back(read_token(token, 0, true, place));
-      tokens.back()["special"] = true;
-    }
-  };
-  for (const char* key : {"bos_token", "eos_token", "unk_token", "sep_token", "pad_token", "cls_token", "mask_token"}) {
-    const ConfigFile& file = map.all().contains(key) ? map : config;
-    if (file.all().contains(key)) {
-      take(file.all()[key], fmt::format("{}: '{}'", file.source(), key));
-    }
-  }
-  for (const ConfigFile* file : {&config, &map}) {
-    for (const char* key : {"additional_special_tokens", "extra_special_tokens"}) {
-      if (file->all().contains(key)) {
-        for (const json& token : file->all()[key]) {  // of a list, or the values of an object
-          take(token, fmt::format("{}: '{}'", file->source(), key));
-        }
-      }
-    }
-  }
-  return tokens;
-}
-
-// The tokens that the files beside a vocabulary add to it (from_pretrained() of transformers'
-// tokenization_utils_base.py).
-struct TokensBeside {
-  std::map<std::int64_t, json> listed;  // by their ids
-  std::vector<json> named;              // special ones, which need not be among these
-};
-
-TokensBeside read_tokens_beside(const fs::path& folder) {
-  TokensBeside tokens;
-  const ConfigFile config = tokenizer_config(folder);
-  const std::string key = "added_tokens_decoder";
-  if (config.all().contains(key)) {
-    const json& list = config.all()[key];
-    check(list.is_object(), "{}: '{}' must be an object of ids and tokens", config.source(), key);
-    for (const auto& [name, token] : list.items()) {
-      std::int64_t id = 0;
-      const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), id);
-      check(error == std::errc() && end == name.data() + name.size() && token.is_object(),
-            "{}: '{}': '{}' must be an id with an object that describes its token", config.source(), key, name);
-      json added = read_token(token, id, false, fmt::format("{}: '{}': '{}'", config.source(), key, name));
-      check(tokens.listed.emplace(id, std::move(added)).second, "{}: '{}': two tokens have the id {}", config.source(),
-            key, id);
-    }
-    tokens.named = special_tokens(config, ConfigFile(""));
-    return tokens;
-  }
-  tokens.named = special_tokens(config, ConfigFile(folder / "special_tokens_map.json"));
-  std::set<std::string> special;
-  for (const json& token : tokens.named) {
-    special.insert(ConfigFile::content_of(token));
-  }
-  const fs::path file = folder / "added_tokens.json";
-  const ConfigFile list(file);
-  for (const auto& [token, value] : list.all().items()) {
-    const std::int64_t id = id_in(list.all(), token, file);
-    json added = read_token(token, id, special.contains(token), file.string());
-    check(tokens.listed.emplace(id, std::move(added)).second, "{}: two tokens have the id {}", file.string(), id);
-  }
-  return tokens;
-}
-
-// Adds the tokens beside the vocabulary of a document, whose first ids are those of the vocabulary.
-json with_tokens_beside(json document, const fs::path& folder) {
-  const json& vocab = document["model"]["vocab"];
-  std::int64_t next = 0;
-  for (const auto& [token, id] : vocab.items()) {
-    next = std::max(next, id.is_number_integer() ? std::min(id.get<std::int64_t>(), largest_id) + 1 : 0);
-  }
-  json& added = document["added_tokens"];
-  std::map<std::string, std::size_t> places;  // of the tokens in `added`
-  for (const json& token : added) {
-    places.emplace(ConfigFile::content_of(token), places.size());
-  }
-  const auto put = [&](json token) {
-    const auto [place, is_new] = places.emplace(ConfigFile::content_of(token), added.size());
-    (is_new ? added.emplace_back() : added[place->second]) = std::move(token);
-  };
-  TokensBeside beside = read_tokens_beside(folder);
-  const auto id_of = [&](const json& token) {
-    const std::string content = ConfigFile::content_of(token);
-    return vocab.contains(content) ? vocab[content] : json(next);
-  };
-  for (auto& [id, token] : beside.listed) {
-    const json expected = id_of(token);
-    check(expected == id, "{}: the token '{}' was added with the id {}, but the vocabulary beside it gives it {}",
-          folder.string(), ConfigFile::content_of(token), id, expected.dump());
-    next += id == next ? 1 : 0;
-    put(std::move(token));
-  }
-  for (json& token : beside.named) {
-    if (!places.contains(ConfigFile::content_of(token))) {
-      token["id"] = id_of(token);
-      next += token["id"] == next ? 1 : 0;
-      put(std::move(token));
-    }
-  }
-  return document;
 }
 
 json read_merges(const fs::path& file, const json& vocab) {
@@ -330,12 +159,6 @@ constexpr const char* qwen2_words =
     R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)";
 
 }  // namespace
-
-std::string tokenizer_class_in(const fs::path& folder) {
-  std::string name = tokenizer_config(folder).optional<std::string>("tokenizer_class").value_or("");
-  constexpr std::string_view fast = "Fast";
-  return name.ends_with(fast) ? name.substr(0, name.size() - fast.size()) : name;
-}
 
 json byte_level_bpe_document(const fs::path& folder) {
   const fs::path file = folder / "vocab.json";

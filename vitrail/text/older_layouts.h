@@ -12,10 +12,6 @@
 
 namespace vitrail::text {
 
-/// The class of the tokenizer in a folder, as its tokenizer_config.json says: "LlamaTokenizer"; "" if it does not, or
-/// there is none. A class that is called Fast is the one without that.
-std::string tokenizer_class_in(const std::filesystem::path& folder);
-
 /// The vocab.json and merges.txt of GPT-2, Qwen2, RoBERTa or CLIP (GPT2Converter, Qwen2Converter, RobertaConverter and
 /// CLIPConverter of transformers' convert_slow_tokenizer.py): as the "tokenizer_class" of tokenizer_config.json or the
 /// "model_type" of config.json says, and otherwise as the vocabulary's special tokens tell.

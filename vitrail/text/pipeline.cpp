@@ -67,7 +67,8 @@ std::vector<Piece> split_further(std::span<const PreTokenizer> pre_tokenizers, s
 class PipelineEngine : public Engine {
  public:
   explicit PipelineEngine(Pipeline pipeline)
-      : pipeline_(std::move(pipeline)), added_(pipeline_.added_tokens, *pipeline_.model, pipeline_.normalizers) {}
+      : pipeline_(std::move(pipeline)),
+        added_(pipeline_.added_tokens, *pipeline_.model, pipeline_.normalizers, pipeline_.splits_special_tokens) {}
 
   Encoding encode(std::span<const std::string_view> texts, bool add_special_tokens,
                   const std::optional<Truncation>& truncation) const override {
@@ -139,7 +140,7 @@ class PipelineEngine : public Engine {
     nlohmann::ordered_json config = {{"tokenizer_class", "PreTrainedTokenizerFast"}};
     const auto name = [&](const char* role, std::initializer_list<std::string_view> tokens) {
       for (const std::string_view token : tokens) {
-        if (!config.contains(role) && id_of(token)) {
+        if (!config.contains(role) && added_.is_special(token)) {  // what is named is special to who reads it
           config[role] = token;
         }
       }

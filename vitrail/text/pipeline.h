@@ -29,6 +29,8 @@ struct Pipeline {
   std::vector<Decoder> decoders;
   std::optional<Truncation> truncation;
   std::optional<Padding> padding;
+  /// Whether special tokens that stand in a text are split as its words are ("split_special_tokens").
+  bool splits_special_tokens = false;
   std::string document;  ///< the tokenizer.json that says all this
   std::string config;    ///< the tokenizer_config.json beside it, which transformers reads first; empty: there is none
 };

@@ -114,14 +114,13 @@ Pipeline read_with_source(const nlohmann::json& json, const std::string& source)
 }  // namespace
 
 Pipeline read_pipeline(std::string document, const std::string& source) {
-  Pipeline pipeline = read_with_source(io::parse_json(document, source), source);
-  pipeline.document = std::move(document);
-  return pipeline;
+  const nlohmann::json json = io::parse_json(document, source);
+  return make_pipeline(json, source, std::move(document));
 }
 
-Pipeline make_pipeline(const nlohmann::json& document, const std::string& source) {
+Pipeline make_pipeline(const nlohmann::json& document, const std::string& source, std::string text) {
   Pipeline pipeline = read_with_source(document, source);
-  pipeline.document = document.dump(2) + "\n";
+  pipeline.document = text.empty() ? document.dump(2) + "\n" : std::move(text);
   return pipeline;
 }
 

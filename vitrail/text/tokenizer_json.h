@@ -14,7 +14,7 @@ namespace vitrail::text {
 /// Reads the parts that the text of a `tokenizer.json` describes. Throws Error naming `source` and the place.
 Pipeline read_pipeline(std::string document, const std::string& source);
 
-/// The same for a document that is made here.
-Pipeline make_pipeline(const nlohmann::json& document, const std::string& source);
+/// The same for a document that is made here, or whose `text` has been parsed.
+Pipeline make_pipeline(const nlohmann::json& document, const std::string& source, std::string text = {});
 
 }  // namespace vitrail::text

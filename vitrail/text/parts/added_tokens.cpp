@@ -46,7 +46,8 @@ std::size_t trailing_space(std::string_view text) {
 }  // namespace
 
 AddedTokens::AddedTokens(std::span<const AddedToken> tokens, const Model& model,
-                         std::span<const Normalizer> normalizers) {
+                         std::span<const Normalizer> normalizers, bool splits_special)
+    : splits_special_(splits_special) {
   auto next = static_cast<std::uint32_t>(model.vocab_size());
   for (const AddedToken& token : tokens) {
     if (token.content.empty()) {
@@ -100,6 +101,9 @@ void AddedTokens::split(const NormalizedString& string, const ByteTrie& trie, st
     std::size_t end = at + length;
     at = end;
     const AddedToken& token = tokens_.at(id).token;
+    if (token.special && splits_special_) {
+      continue;
+    }
     if (token.single_word && (ends_with_word(text.substr(0, begin)) || begins_with_word(text.substr(end)))) {
       continue;
     }

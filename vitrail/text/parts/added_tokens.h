@@ -32,9 +32,10 @@ struct AddedToken {
 /// The added tokens of a tokenizer, as `AddedVocabulary` of Hugging Face's tokenizers.
 class AddedTokens {
  public:
-  /// Gives each token the id that the model has for it, or the next free one. Throws Error if two of them are found as
-  /// the same string.
-  AddedTokens(std::span<const AddedToken> tokens, const Model& model, std::span<const Normalizer> normalizers);
+  /// Gives each token the id that the model has for it, or the next free one. With `splits_special`, special ones are
+  /// not found in texts. Throws Error if two of them are found as the same string.
+  AddedTokens(std::span<const AddedToken> tokens, const Model& model, std::span<const Normalizer> normalizers,
+              bool splits_special = false);
 
   /// A part of a text: one of the added tokens, or what is to be tokenized.
   struct Part {
@@ -66,6 +67,7 @@ class AddedTokens {
   std::set<std::string, std::less<>> special_;
   ByteTrie in_text_;
   ByteTrie in_normalized_;
+  bool splits_special_;
 };
 
 }  // namespace vitrail::text
