@@ -60,4 +60,5 @@ write(folder, {"texts": TEXTS, "results": [pipe(text, top_k=3) for text in TEXTS
                "alone": [pipe(text, top_k=3, function_to_apply="sigmoid") for text in TEXTS]})
 folder = made("tokens", hf.BertForTokenClassification, **LABELS)
 pipe = hf.pipeline("token-classification", model=str(folder), ignore_labels=[])
+TEXTS.append("Zwei Hunde: 狗 on ☃ s.")  # with words that the vocabulary does not have
 write(folder, {"texts": TEXTS, "results": [pipe(text) for text in TEXTS]})

@@ -24,15 +24,7 @@ std::vector<std::string> unknown_words(const Tokenizer& tokenizer, std::string_v
       continue;
     }
     const auto [begin, end] = encoding.offsets[i];
-    std::string word;
-    std::int64_t place = 0;
-    for_each_code_point(text, [&, begin = begin, end = end](char32_t c, std::size_t) {
-      if (place >= begin && place < end) {
-        append_utf8(word, c);
-      }
-      ++place;
-    });
-    words.push_back(std::move(word));
+    words.push_back(code_points(text, begin, end));
   }
   return words;
 }

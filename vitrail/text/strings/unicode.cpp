@@ -115,6 +115,18 @@ std::size_t count_code_points(std::string_view text) {
   return count;
 }
 
+std::string code_points(std::string_view text, std::int64_t begin, std::int64_t end) {
+  std::size_t first = text.size();
+  std::size_t last = text.size();
+  std::int64_t place = 0;
+  for_each_code_point(text, [&](char32_t, std::size_t at) {
+    first = place == begin ? at : first;
+    last = place == end ? at : last;
+    ++place;
+  });
+  return std::string(text.substr(first, last - first));
+}
+
 bool assigned_in_unicode(char32_t c, int major) {
   UVersionInfo version;
   u_charAge(static_cast<UChar32>(c), version);

@@ -68,6 +68,8 @@ void for_each_code_point(std::string_view text, const Use& use) {
 
 /// The number of code points of valid UTF-8.
 std::size_t count_code_points(std::string_view text);
+/// The code points `begin` to `end` - 1 of valid UTF-8, as offsets of tokens count them.
+std::string code_points(std::string_view text, std::int64_t begin, std::int64_t end);
 
 bool is_whitespace(char32_t c);  ///< the property White_Space
 bool is_numeric(char32_t c);     ///< the categories Nd, Nl and No

@@ -1,6 +1,7 @@
 #include "vitrail/train/study/text_predictions.h"
 
 #include <algorithm>
+#include <optional>
 #include <set>
 
 #include <fmt/format.h>
@@ -15,6 +16,8 @@
 #include "vitrail/ops/math/softmax.h"
 #include "vitrail/ops/shape/embedding.h"
 #include "vitrail/ops/shape/shape.h"
+#include "vitrail/text/strings/unicode.h"
+#include "vitrail/text/unknown.h"
 #include "vitrail/train/finite.h"
 
 namespace vitrail::train {
@@ -91,6 +94,7 @@ std::vector<std::vector<TokenLabel>> label_tokens(const models::TextModel& model
   check(classifier.each_token(), "{} labels texts, not tokens", model.architecture);
   const std::vector<TextIds> ids = encode_for(model, tokenizer, texts, truncate);
   const std::vector<std::string> labels = models::labels_of(model);
+  const std::optional<std::int64_t> unknown = text::unknown_token(tokenizer);
   std::vector<std::vector<TokenLabel>> result;
   classify_in_batches(model, ids, options, [&](const Tensor& logits, std::int64_t first, std::int64_t count) {
     const ops::Ordered best = ops::topk(models::class_scores(model.problem_type, logits), 1);
@@ -101,8 +105,10 @@ std::vector<std::vector<TokenLabel>> label_tokens(const models::TextModel& model
       std::vector<TokenLabel>& found = result.emplace_back();
       for (std::size_t i = 0; i < encoding.size(); ++i, ++score, ++label) {
         if (!encoding.special[i]) {
+          const auto [begin, end] = encoding.offsets[i];
           found.push_back({labels[static_cast<std::size_t>(*label)], *score, static_cast<std::int64_t>(i),
-                           encoding.tokens[i], encoding.offsets[i].first, encoding.offsets[i].second});
+                           encoding.ids[i] == unknown ? text::code_points(texts[t], begin, end) : encoding.tokens[i],
+                           begin, end});
         }
       }
     }

@@ -38,7 +38,7 @@ struct TokenLabel {
   std::string entity;      ///< the label
   double score = 0;        ///< its probability
   std::int64_t index = 0;  ///< of the token among those of the text, special ones included
-  std::string word;        ///< the token
+  std::string word;        ///< the token, or what stands in the text if the tokenizer does not know it
   std::int64_t start = 0;  ///< where it lies in the text, in code points
   std::int64_t end = 0;
 };
