@@ -298,10 +298,12 @@ TEST_F(Commands, QuantizeMakesAFolderLikeAnyOther) {
   const Outcome again = vitrail("quantize " + best() + " --output " + path("int8"));
   EXPECT_EQ(again.status, 1);
   EXPECT_THAT(again.err, HasSubstr("exists"));
-  const Outcome trained =
-      vitrail("train " + path("data") + " -b 8 --model " + path("int8") + " --output " + path("runs"));
-  EXPECT_EQ(trained.status, 1);
-  EXPECT_THAT(trained.err, HasSubstr("int8 and cannot be trained"));
+  for (const char* flag : {"--model ", "--initial-checkpoint ", "--pretrained-path "}) {
+    const Outcome trained =
+        vitrail("train " + path("data") + " -b 8 " + flag + path("int8") + " --output " + path("runs"));
+    EXPECT_EQ(trained.status, 1);
+    EXPECT_THAT(trained.err, HasSubstr("the weights of '" + path("int8") + "' are in int8 and cannot be trained"));
+  }
 }
 
 TEST_F(Commands, TrainDistilsAndEvalShowsBothHeads) {

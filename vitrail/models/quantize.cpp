@@ -74,6 +74,11 @@ bool is_quantized(const nn::Network& net) {
                              [](const nn::Parameter& parameter) { return parameter.value.dtype() == DType::i8; });
 }
 
+void check_trainable(const nn::Network& net, const std::string& source) {
+  check(!is_quantized(net),
+        "the weights of '{}' are in int8 and cannot be trained: train the model that they were quantized from", source);
+}
+
 std::int64_t parameter_bytes(const nn::Network& net) {
   std::int64_t sum = 0;
   for (const nn::Parameter& parameter : net.parameters.all()) {

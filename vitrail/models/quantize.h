@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <map>
+#include <string>
 
 #include "vitrail/models/model.h"
 #include "vitrail/models/text/text_model.h"
@@ -41,6 +42,8 @@ TextModel quantize(const TextModel& model);
 
 /// Whether a model has int8 weights.
 bool is_quantized(const nn::Network& net);
+/// Throws Error, which names the model as `source`, if it has.
+void check_trainable(const nn::Network& net, const std::string& source);
 /// The bytes of a network's parameters.
 std::int64_t parameter_bytes(const nn::Network& net);
 /// The bytes that the parameters of a network take in the folder that it was loaded from, whose weights may be in half

@@ -130,7 +130,7 @@ std::unique_ptr<models::Captioner> new_captioner(const CaptionTaskOptions& optio
   create.num_classes = 0;
   models::Model pictures = models::open_model(model_of(options.model).string(), create);
   models::check_takes_images(pictures);
-  check(!models::is_quantized(*pictures.net), "the weights of '{}' are in int8 and cannot be trained", options.model);
+  models::check_trainable(*pictures.net, options.model);
   const nlohmann::json fields = decoder_config(options, vocabulary);
   const std::string decoder = fields.dump();
   const std::string source = "--decoder-kwargs";

@@ -149,8 +149,7 @@ Tensor LatentDecoder::operator()(const Tensor& z, nn::Pass& pass) const {
 
 Autoencoder::Autoencoder(models::Model image_model, LatentDecoderConfig config) : encoder(std::move(image_model)) {
   models::check_takes_images(encoder);
-  check(!models::is_quantized(*encoder.net), "the weights of '{}' are in int8 and cannot be trained",
-        encoder.architecture);
+  models::check_trainable(*encoder.net, encoder.architecture);
   check(encoder.net->num_classes() >= 1, "the model '{}' has no classifier, whose place the bottleneck takes",
         encoder.architecture);
   config.latent_dim = encoder.net->num_classes();

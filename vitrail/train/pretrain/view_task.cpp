@@ -174,7 +174,7 @@ models::Model open_encoder(const ViewTaskOptions& options, const fs::path& check
   }
   models::Model model = models::open_model(source, create);
   models::check_takes_images(model);
-  check(!models::is_quantized(*model.net), "the weights of '{}' are in int8 and cannot be trained", options.model);
+  models::check_trainable(*model.net, options.model);
   data::apply(options.images, model.pretrained);
   return model;
 }

@@ -83,6 +83,7 @@ models::Model model_of_initial(const ClassifyOptions& options, const fs::path& f
   look.fill = nn::Fill::meta;
   const models::Model held = models::load_model(folder, look);
   models::check_takes_images(held);
+  models::check_trainable(*held.net, options.initial_checkpoint);
   const std::int64_t classes = held.pretrained.bottleneck ? 0 : held.net->num_classes();
   check(classes == 0 || classes == create.num_classes.value_or(classes),
         "--initial-checkpoint: '{}' has a classifier of {}, and {} are asked for: --pretrained-path gives it a new one",
@@ -118,6 +119,7 @@ models::Model make_model(const ClassifyOptions& options, const fs::path& checkpo
             options.model == model.architecture,
         "--model {} is not what --pretrained-path {} holds: that is {}", options.model, name, model.architecture);
   models::check_takes_images(model);
+  models::check_trainable(*model.net, options.pretrained_path.empty() ? options.model : options.pretrained_path);
   if (!initial.empty()) {
     load_initial(model, initial);
   }
@@ -272,9 +274,6 @@ void Classify::open_parts(const std::vector<std::string>& classes) {
 // Sets the label names of the model. A fine-tuned model keeps its own order if it is for the same classes, and as many
 // others get a new classifier.
 void Classify::name_classes(std::int64_t data_classes, bool fresh) {
-  check(!models::is_quantized(*model_.net),
-        "the weights of '{}' are in int8 and cannot be trained: train the model that they were quantized from",
-        options_.pretrained_path.empty() ? options_.model : options_.pretrained_path);
   std::vector<std::string> known = model_.pretrained.label_names;
   while (std::ssize(known) > data_classes && known.back().starts_with(unused_class)) {
     known.pop_back();

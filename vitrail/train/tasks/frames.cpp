@@ -55,7 +55,7 @@ std::unique_ptr<models::FrameNetwork> new_frame_network(const FrameTaskOptions& 
   create.num_classes = 0;
   models::Model encoder = models::open_model(model_of(options.model).string(), create);
   models::check_takes_images(encoder);
-  check(!models::is_quantized(*encoder.net), "the weights of '{}' are in int8 and cannot be trained", options.model);
+  models::check_trainable(*encoder.net, options.model);
   nlohmann::json fields = nlohmann::json::parse(options.cell_kwargs);
   fields["architecture"] = options.cell;
   fields.emplace("hidden_size", 128);

@@ -202,8 +202,9 @@ std::vector<std::string> Tag::summary() const {
     lines.push_back(cut);
   }
   if (cut_words_ > 0) {
-    lines.push_back(fmt::format("{} lie behind the longest text that the model takes, or have no token",
-                                io::counted(cut_words_, "words")));
+    lines.push_back(fmt::format("{} {} behind the longest text that the model takes, or {} no token",
+                                io::counted(cut_words_, "words"), cut_words_ == 1 ? "lies" : "lie",
+                                cut_words_ == 1 ? "has" : "have"));
   }
   add_note(lines, unknown_.note("the texts"));
   note_same_data(lines, "sentences", {options_.data}, {options_.val_data});
