@@ -42,6 +42,11 @@ TEST_F(Commands, EmbedAndKnnSayTheSameFromFilesAndImages) {
   EXPECT_THAT(
       vitrail("embed " + best() + " " + data + " --unlabeled --pool avg --output " + path("all.safetensors")).out,
       HasSubstr("[64, 24]"));
+  const Outcome flat =
+      vitrail("embed " + best() + " " + data + "/validation/red --logits --output " + path("red.safetensors"));
+  ASSERT_EQ(flat.status, 0) << flat.err;
+  EXPECT_THAT(flat.err, HasSubstr("has no folders of classes: the labels of its images are -1"));
+  EXPECT_EQ(io::Safetensors::open(path("red.safetensors")).get("labels").data<std::int64_t>()[15], -1);
   const Outcome unlabeled = vitrail("knn " + path("all.safetensors") + " " + path("train.safetensors"));
   EXPECT_EQ(unlabeled.status, 1);
   EXPECT_THAT(unlabeled.err, HasSubstr("has no label"));

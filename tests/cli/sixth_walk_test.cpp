@@ -135,7 +135,7 @@ TEST_F(SixthWalk, IsToldWhatPairsThereAre) {
   fs::create_directories(path("latin"));
   std::ofstream(path("latin/captions.csv")) << "path,caption\n../data/train/red/0.png,\"ein r\xF6ter Kreis\"\n";
   refuses("train " + path("latin") + " --val-split ''" + captioner() + " --output " + path("runs"),
-          "a caption of '../data/train/red/0.png' is not UTF-8");
+          "the text of '../data/train/red/0.png' is not UTF-8");
   const Outcome said = vitrail("caption " + path("runs/less/last") + " " + data + "/images/000002.png --format json");
   EXPECT_EQ(nlohmann::json::parse(said.out)[0]["image_id"], 2) << said.err;
 }

@@ -74,6 +74,17 @@ std::unique_ptr<data::Dataset> open_images(const DataFlags& flags, const models:
   return dataset;
 }
 
+void note_processor(const models::PretrainedConfig& images) {
+  const auto& processor = images.processor;
+  if (!processor || (processor->resize == data::ImageProcessor::Resize::both &&
+                     processor->height == processor->crop_height && processor->width == processor->crop_width)) {
+    return;
+  }
+  say("note: vitrail prepares images as the folder's processor says, which timm does not know: what timm crops may lie "
+      "a "
+      "pixel beside (docs/data.md)\n");
+}
+
 void say_notes_of(const data::Dataset& dataset) {
   for (const std::string& note : data::notes_of({&dataset})) {
     say_note(note);
@@ -126,13 +137,16 @@ void note_left_out_images(const std::vector<std::string>& broken) {
 
 void print_by_class(const train::Evaluation& evaluation) {
   std::size_t width = 5;
+  std::vector<std::string> names;
+  names.reserve(evaluation.classes.size());
   for (const std::string& name : evaluation.classes) {
-    width = std::max(width, name.size());
+    names.push_back(io::on_one_line(name));
+    width = std::max(width, names.back().size());
   }
   fmt::print("{:<{}}  {:>8}  {:>8}\n", "class", width, "images", "top-1");
   for (std::int64_t c = 0; c < evaluation.num_classes(); ++c) {
     const std::int64_t count = evaluation.class_count(c);
-    fmt::print("{:<{}}  {:>8}  {:>8}\n", evaluation.classes[static_cast<std::size_t>(c)], width, count,
+    fmt::print("{:<{}}  {:>8}  {:>8}\n", names[static_cast<std::size_t>(c)], width, count,
                count == 0 ? "-" : fmt::format("{:.2f} %", evaluation.class_accuracy(c)));
   }
   for (const std::string& broken : evaluation.broken) {

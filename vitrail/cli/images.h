@@ -43,6 +43,10 @@ void note_learned_data(const ModelFlags& model, const DataFlags& data);
 std::unique_ptr<data::Dataset> open_images(const DataFlags& flags, const models::Model& model,
                                            bool or_own_classes = false);
 
+/// A line on stderr for whoever writes a folder in timm's layout, if images are prepared by a processor of transformers
+/// that crops: timm does not know it, and may crop in another place.
+void note_processor(const models::PretrainedConfig& images);
+
 /// Lines on stderr that say what of a data set is passed over, and what else may not be expected (data::notes_of()).
 void say_notes_of(const data::Dataset& dataset);
 

@@ -9,6 +9,7 @@
 
 #include "vitrail/cli/app.h"
 #include "vitrail/cli/flags.h"
+#include "vitrail/cli/images.h"
 #include "vitrail/cli/say.h"
 #include "vitrail/io/file.h"
 #include "vitrail/models/detection/detr_folder.h"
@@ -88,7 +89,7 @@ bool is_written_whole(models::ModelKind kind) {
          kind == models::ModelKind::captioner || kind == models::ModelKind::answerer;
 }
 
-// Says where transformers crops images in another place than timm does.
+// Says where transformers, for which a folder is written, crops images in another place than timm does.
 void note_other_crop(const models::PretrainedConfig& images) {
   if (images.processor || images.crop_mode != "center") {
     return;
@@ -125,7 +126,9 @@ void convert(const ConvertFlags& flags) {
   const models::Model model = flags.model.open();
   flags.model.note_random_weights(model);
   note_left_out(source);
-  if (!timm) {
+  if (timm) {
+    note_processor(model.pretrained);
+  } else {
     note_other_crop(model.pretrained);
   }
   models::save_model(model, flags.output, timm ? models::Layout::timm : models::Layout::huggingface, dtype);

@@ -9,7 +9,9 @@
 #include "vitrail/cli/images.h"
 #include "vitrail/cli/say.h"
 #include "vitrail/cli/texts.h"
+#include "vitrail/data/sources/sources.h"
 #include "vitrail/io/file.h"
+#include "vitrail/io/image.h"
 #include "vitrail/io/wording.h"
 #include "vitrail/models/features.h"
 #include "vitrail/train/study/embedding_file.h"
@@ -17,6 +19,8 @@
 
 namespace vitrail::cli {
 namespace {
+
+namespace fs = std::filesystem;
 
 struct EmbedFlags {
   ModelFlags model;
@@ -65,6 +69,36 @@ std::unique_ptr<data::Dataset> open_labelled(const EmbedFlags& flags, const mode
   return dataset;
 }
 
+// Whether images lie in a folder itself, which has no folders of classes or parts.
+bool is_without_folders(const fs::path& folder) {
+  bool holds_images = false;
+  std::error_code none;
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder, none)) {
+    if (data::is_hidden(entry.path().filename())) {
+      continue;
+    }
+    if (entry.is_directory()) {
+      return false;
+    }
+    holds_images = holds_images || io::is_image_name(entry.path());
+  }
+  return holds_images;
+}
+
+// All images of DATA if they are asked for, or if it is a folder that says no classes.
+std::unique_ptr<data::Dataset> open_embedded(const EmbedFlags& flags, const models::Model& model) {
+  const bool without_labels = flags.data.split.empty() && is_without_folders(flags.data.data);
+  if (!flags.unlabeled && !without_labels) {
+    return open_labelled(flags, model);
+  }
+  auto dataset = data::open_unlabeled(flags.data.data, flags.data.skip_broken);
+  say_notes_of(*dataset);
+  if (!flags.unlabeled) {
+    say("note: '{}' has no folders of classes: the labels of its images are -1\n", flags.data.data);
+  }
+  return dataset;
+}
+
 void embed(const EmbedFlags& flags) {
   if (is_text_model(flags.model)) {
     for (const CLI::Option* option : flags.of_images) {
@@ -86,11 +120,7 @@ void embed(const EmbedFlags& flags) {
   check_not_of_model(flags.output, flags.model);
   const train::EvaluateOptions options = flags.data.options(flags.compute.apply());
   models::Model model = flags.model.open_for_images();
-  const auto dataset =
-      flags.unlabeled ? data::open_unlabeled(flags.data.data, flags.data.skip_broken) : open_labelled(flags, model);
-  if (flags.unlabeled) {
-    say_notes_of(*dataset);
-  }
+  const auto dataset = open_embedded(flags, model);
   const FeatureChoice choice = choose_features(std::move(model), flags);
   train::EmbeddingFileOptions file;
   file.dtype = flags.output_dtype;

@@ -8,6 +8,7 @@
 
 #include "vitrail/cli/app.h"
 #include "vitrail/cli/flags.h"
+#include "vitrail/cli/images.h"
 #include "vitrail/models/features.h"
 #include "vitrail/models/formats/weights.h"
 #include "vitrail/models/kind.h"
@@ -76,6 +77,10 @@ void write_encoder(const EncoderFlags& flags) {
     create.num_classes = 0;
   }
   models::Model model = models::load_model(folder, create);
+  if (kind == "mae") {
+    model.pretrained.processor.reset();  // it learnt from random crops: the new folder has timm's way for others
+  }
+  note_processor(model.pretrained);
   model.pretrained.bottleneck = bottleneck && model.net->num_classes() > 0;
   models::save_model(model, flags.output);
   const std::string what = bottleneck ? encoder_of(flags.no_bottleneck ? "mae" : "autoencoder") : encoder_of(kind);

@@ -180,7 +180,7 @@ class Predictor {
     } else {
       std::string line = io::on_one_line(file) + ":";
       for (const std::size_t c : order) {
-        line += fmt::format("  {} {:.1f} %", names_[c], 100 * probabilities[c]);
+        line += fmt::format("  {} {:.1f} %", io::on_one_line(names_[c]), 100 * probabilities[c]);
       }
       fmt::print("{}\n", line);
     }

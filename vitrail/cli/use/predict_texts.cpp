@@ -13,6 +13,7 @@
 #include "vitrail/cli/texts.h"
 #include "vitrail/explain/labelled_text.h"
 #include "vitrail/io/file.h"
+#include "vitrail/io/wording.h"
 #include "vitrail/kernels/choice.h"
 #include "vitrail/models/text/text_model.h"
 #include "vitrail/text/strings/unicode.h"
@@ -55,8 +56,8 @@ void print_classes(const models::TextModel& model, const text::Tokenizer& tokeni
     for (const std::int64_t best : numbers ? own_order : kernels::largest(p, flags.topk)) {
       const auto c = static_cast<std::size_t>(best);
       top.push_back({{"label", labels[c]}, {"index", c}, {value, p[c]}});
-      line +=
-          numbers ? fmt::format("  {} {:.4g}", labels[c], p[c]) : fmt::format("  {} {:.1f} %", labels[c], 100 * p[c]);
+      line += numbers ? fmt::format("  {} {:.4g}", io::on_one_line(labels[c]), p[c])
+                      : fmt::format("  {} {:.1f} %", io::on_one_line(labels[c]), 100 * p[c]);
       if (flags.format == "csv") {
         fmt::print("{},{},{},{},{}\n", csv_field(shown), top.size(), csv_field(labels[c]), c, p[c]);
       }

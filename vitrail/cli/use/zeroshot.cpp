@@ -164,7 +164,7 @@ class Zeroshot {
         } else if (flags_.format == "csv") {
           fmt::print("{},{},{},{},{}\n", csv_field(names[i]), rank + 1, csv_field(labels[c]), c, probabilities[c]);
         } else {
-          line += fmt::format("  {} {:.1f} %", labels[c], 100 * probabilities[c]);
+          line += fmt::format("  {} {:.1f} %", io::on_one_line(labels[c]), 100 * probabilities[c]);
         }
       }
       if (flags_.format == "json") {
