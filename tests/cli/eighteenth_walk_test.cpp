@@ -213,6 +213,7 @@ TEST_F(EighteenthWalk, PutsAHeadOnWhatAnEncoderIs) {
   fs::copy(path("runs/mae/best"), path("mae-alone"), fs::copy_options::recursive);
   EXPECT_THAT(vitrail("encoder " + path("mae-alone") + " --output " + path("mae-encoder")).out,
               HasSubstr("the encoder, without the decoder"));
+  EXPECT_THAT(io::read_text(path("mae-encoder/config.json")), Not(HasSubstr("image_processor"))) << "timm knows none";
 }
 
 // An index knows how its images were prepared, and no feature is NaN.

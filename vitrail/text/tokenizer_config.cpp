@@ -113,15 +113,19 @@ TokensBeside read_tokens_beside(const fs::path& folder) {
   return tokens;
 }
 
-// The id of a token in the vocabulary of a document, an object of ids or a list of pieces with their scores.
-std::optional<std::int64_t> id_in_vocabulary(const json& vocab, const std::string& token) {
-  if (vocab.is_object()) {
-    return vocab.contains(token) && vocab[token].is_number_integer() ? std::optional(vocab[token].get<std::int64_t>())
-                                                                     : std::nullopt;
+// The ids of the vocabulary of a document, an object of them or a list of pieces with their scores.
+std::map<std::string, std::int64_t> ids_in_vocabulary(const json& vocab) {
+  std::map<std::string, std::int64_t> ids;
+  std::int64_t place = 0;
+  for (const auto& [token, value] : vocab.items()) {
+    if (vocab.is_object() && value.is_number_integer()) {
+      ids.emplace(token, value.get<std::int64_t>());
+    } else if (value.is_array() && !value.empty() && value[0].is_string()) {
+      ids.emplace(value[0].get<std::string>(), place);
+    }
+    ++place;
   }
-  const auto found = std::ranges::find_if(
-      vocab, [&](const json& piece) { return piece.is_array() && !piece.empty() && piece[0] == token; });
-  return found == vocab.end() ? std::nullopt : std::optional<std::int64_t>(found - vocab.begin());
+  return ids;
 }
 
 // The first id behind those of a vocabulary and of the tokens that were added to it.
@@ -174,10 +178,11 @@ bool add_missing_tokens(json& document, const fs::path& folder) {
     return false;
   }
   const json& vocab = document["model"]["vocab"];
+  const std::map<std::string, std::int64_t> ids = ids_in_vocabulary(vocab);
   std::int64_t next = first_free_id(vocab, added);
   for (json& token : missing) {
-    const auto id = id_in_vocabulary(vocab, ConfigFile::content_of(token));
-    token["id"] = id ? *id : next++;
+    const auto id = ids.find(ConfigFile::content_of(token));
+    token["id"] = id == ids.end() ? next++ : id->second;
     document["added_tokens"].push_back(std::move(token));
   }
   return true;
