@@ -17,6 +17,7 @@
 #include "vitrail/io/image.h"
 #include "vitrail/io/safetensors.h"
 #include "vitrail/io/tensor_files.h"
+#include "vitrail/models/base/shipped.h"
 #include "vitrail/models/detection/set2set.h"
 #include "vitrail/models/features.h"
 #include "vitrail/models/joint/clip_folder.h"

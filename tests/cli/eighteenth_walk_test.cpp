@@ -214,6 +214,8 @@ TEST_F(EighteenthWalk, PutsAHeadOnWhatAnEncoderIs) {
   EXPECT_THAT(vitrail("encoder " + path("mae-alone") + " --output " + path("mae-encoder")).out,
               HasSubstr("the encoder, without the decoder"));
   EXPECT_THAT(io::read_text(path("mae-encoder/config.json")), Not(HasSubstr("image_processor"))) << "timm knows none";
+  ASSERT_EQ(vitrail("convert " + path("mae-alone") + " --output " + path("mae-timm")).status, 0);
+  EXPECT_THAT(io::read_text(path("mae-timm/config.json")), Not(HasSubstr("image_processor")));
 }
 
 // An index knows how its images were prepared, and no feature is NaN.

@@ -64,7 +64,6 @@ TEST(LabelledTexts, MayBeObjectsWithOtherThanTexts) {
   EXPECT_EQ(texts("a.jsonl", "{\"text\": \"a\", \"label\": true}\n{\"text\": \"b\", \"label\": 1.5}\n"),
             "[true|a][1.5|b]");
   const test::TemporaryFolder folder;
-  EXPECT_EQ(texts("a.jsonl", "{\"text\": \"a\", \"label\": 1.0}\n{\"text\": \"b\", \"label\": 1}\n"), "[1|a][1|b]");
   std::ofstream(folder / "a.jsonl") << "{\"text\": \"a\", \"label\": 1, \"is_valid\": true}\n"
                                        "{\"text\": \"b\", \"label\": 2, \"is_valid\": false}\n";
   const std::vector<LabelledText> all = read_labelled_texts(folder / "a.jsonl");

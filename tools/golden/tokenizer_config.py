@@ -1,7 +1,7 @@
-"""tests/golden/text/tokenizer_config.json.gz: what transformers' AutoTokenizer makes of texts by a tokenizer.json with a
-tokenizer_config.json beside it that says something else.
+"""tests/golden/text/tokenizer_config.json.gz: what transformers' AutoTokenizer makes of texts by a tokenizer.json with
+files beside it that say something else.
 
-The tokenizer.json are those of gpt2.json.gz, roberta.json.gz, bert_uncased.json.gz and unigram.json.gz (text.py).
+The tokenizer.json are those of gpt2.json.gz and others that text.py has made.
 Needs transformers 5.23; pip install as for text.py.
 """
 
@@ -10,41 +10,60 @@ import json
 from older_layouts import flags, rows, saved
 from text import write
 
-TEXTS = ["king of all", " the king", "kings", "A Größe 北京 is.", "x<|endoftext|>y [SEP] z</s> <pad>", "<tool> b<tool>c", "Hi [MASK]", ""]
-CONFIGS = {
+TEXTS = ["king of all", " the king", "kings", "A Größe 北京 is.", "x<|endoftext|>y [SEP] z</s> <pad>", "<tool> b<tool>c", "Hi [MASK]",
+         "a <mask> b", "", "x <image>y"]
+FAST = "PreTrainedTokenizerFast"
+CONFIG, MAP, ADDED, MODEL = "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json", "config.json"
+
+
+def config(kind, **more):
+    return {CONFIG: {"tokenizer_class": kind, **more}}
+
+
+CASES = {
     "gpt2": {
-        "prefix": {"tokenizer_class": "GPT2Tokenizer", "add_prefix_space": True},
-        "prefix of no class": {"tokenizer_class": "PreTrainedTokenizerFast", "add_prefix_space": True},
-        "listed": {"tokenizer_class": "PreTrainedTokenizerFast",
-                   "added_tokens_decoder": {"5000": flags("king", special=False), "5001": flags("<tool>", lstrip=True)}},
-        "named": {"tokenizer_class": "PreTrainedTokenizerFast", "pad_token": "<pad>", "eos_token": "king",
-                  "additional_special_tokens": ["<tool>"]},
-        "extra": {"tokenizer_class": "PreTrainedTokenizerFast", "extra_special_tokens": ["king", "<tool>"]},
-        "split": {"tokenizer_class": "PreTrainedTokenizerFast", "split_special_tokens": True, "eos_token": "<|endoftext|>"},
+        "prefix": config("GPT2Tokenizer", add_prefix_space=True),
+        "prefix of no class": config(FAST, add_prefix_space=True),
+        "prefix by the model": {CONFIG: {"add_prefix_space": True}, MODEL: {"model_type": "gpt2"}},
+        "listed": config(FAST, added_tokens_decoder={"5000": flags("king", special=False), "5001": flags("<tool>", lstrip=True)}),
+        "named": config(FAST, pad_token="<pad>", eos_token="king", additional_special_tokens=["<tool>"]),
+        "of a model": config(FAST, image_token="<image>", boi_token={"content": "<tool>", "__type": "AddedToken"}),
+        "extra": config(FAST, extra_special_tokens=["king", "<tool>"]),
+        "extra and additional": config(FAST, extra_special_tokens=["king"], additional_special_tokens=["<tool>"]),
+        "extra of listed": config(FAST, added_tokens_decoder={"5000": flags("king", special=False)}, extra_special_tokens=["king"]),
+        "empty": config(FAST, bos_token="", eos_token="<|endoftext|>"),
+        "map": {**config(FAST), MAP: {"pad_token": "<pad>", "additional_special_tokens": ["king"], "bos_token": ""}},
+        "added": {**config(FAST), ADDED: {"<tool>": 601}},
+        "split": config(FAST, split_special_tokens=True, eos_token="<|endoftext|>"),
     },
     "roberta": {
-        "prefix": {"tokenizer_class": "RobertaTokenizer", "add_prefix_space": True},
-        "listed": {"tokenizer_class": "PreTrainedTokenizerFast", "added_tokens_decoder": {"5000": flags("<tool>", rstrip=True)}},
+        "prefix": config("RobertaTokenizer", add_prefix_space=True),
+        "silent": config("RobertaTokenizer"),
+        "bart": config("BartTokenizer", add_prefix_space=True),
+        "listed": config(FAST, added_tokens_decoder={"5000": flags("<tool>", rstrip=True)}),
+        "changed": config(FAST, added_tokens_decoder={"604": flags("<mask>", lstrip=False, special=False)}),
     },
     "bert_uncased": {
-        "cased": {"tokenizer_class": "BertTokenizer", "do_lower_case": False},
-        "accents": {"tokenizer_class": "BertTokenizer", "strip_accents": False, "tokenize_chinese_chars": False},
-        "cased of no class": {"tokenizer_class": "PreTrainedTokenizerFast", "do_lower_case": False},
+        "cased": config("BertTokenizer", do_lower_case=False),
+        "cased by the model": {CONFIG: {"do_lower_case": False}, MODEL: {"model_type": "bert"}},
+        "cased distilbert": config("DistilBertTokenizer", do_lower_case=False),
+        "accents": config("BertTokenizer", strip_accents=False, tokenize_chinese_chars=False),
+        "cased of no class": config(FAST, do_lower_case=False),
     },
-    "unigram": {
-        "extra": {"tokenizer_class": "PreTrainedTokenizerFast", "extra_special_tokens": ["king"], "pad_token": "<pad>"},
-    },
+    "bert_cased": {"silent": config("BertTokenizer")},
+    "qwen2": {"prefix": config("Qwen2Tokenizer", add_prefix_space=True)},
+    "unigram": {"extra": config(FAST, extra_special_tokens=["king"], pad_token="<pad>")},
 }
 
 
 def main():
     golden = {}
-    for name, configs in CONFIGS.items():
+    for name, cases in CASES.items():
         document = json.dumps(saved(name)["tokenizer"])
-        golden[name] = {
-            case: {"config": config, "rows": rows({"tokenizer.json": document, "tokenizer_config.json": json.dumps(config)}, TEXTS)}
-            for case, config in configs.items()
-        }
+        golden[name] = {}
+        for case, beside in cases.items():
+            files = {file: json.dumps(content) for file, content in beside.items()}
+            golden[name][case] = {"files": files, "rows": rows({"tokenizer.json": document, **files}, TEXTS)}
     write("tokenizer_config", golden)
 
 

@@ -21,6 +21,8 @@
 #include "vitrail/io/file.h"
 #include "vitrail/io/tar.h"
 #include "vitrail/io/wording.h"
+#include "vitrail/models/formats/weights.h"
+#include "vitrail/models/vit/mae.h"
 #include "vitrail/tensor/error.h"
 #include "vitrail/train/run/progress.h"
 #include "vitrail/train/run/run_folder.h"
@@ -74,15 +76,23 @@ std::unique_ptr<data::Dataset> open_images(const DataFlags& flags, const models:
   return dataset;
 }
 
-void note_processor(const models::PretrainedConfig& images) {
-  const auto& processor = images.processor;
-  if (!processor || (processor->resize == data::ImageProcessor::Resize::both &&
-                     processor->height == processor->crop_height && processor->width == processor->crop_width)) {
+void settle_processor(models::PretrainedConfig& images, const std::string& folder) {
+  using Resize = data::ImageProcessor::Resize;
+  if (!images.processor) {
     return;
   }
-  say("note: vitrail prepares images as the folder's processor says, which timm does not know: what timm crops may lie "
-      "a "
-      "pixel beside (docs/data.md)\n");
+  const data::ImageProcessor processor = *images.processor;
+  if (processor.resize == Resize::none) {
+    say("note: the folder's processor takes the middle of images as they are, which timm resizes first "
+        "(docs/data.md)\n");
+  } else if (models::model_type_in(folder) == models::mae_type) {
+    images.processor.reset();
+  } else if ((processor.height - processor.crop_height) % 2 != 0 || (processor.width - processor.crop_width) % 2 != 0) {
+    say("note: of images resized to {} pixels timm takes the middle {} a pixel beside where the folder's processor "
+        "does "
+        "(docs/data.md): predictions may differ a little there\n",
+        processor.height, processor.crop_height);
+  }
 }
 
 void say_notes_of(const data::Dataset& dataset) {

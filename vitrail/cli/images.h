@@ -43,9 +43,10 @@ void note_learned_data(const ModelFlags& model, const DataFlags& data);
 std::unique_ptr<data::Dataset> open_images(const DataFlags& flags, const models::Model& model,
                                            bool or_own_classes = false);
 
-/// A line on stderr for whoever writes a folder in timm's layout, if images are prepared by a processor of transformers
-/// that crops: timm does not know it, and may crop in another place.
-void note_processor(const models::PretrainedConfig& images);
+/// For a model of `folder` that is to be written in timm's layout, which knows no processors of transformers: a masked
+/// autoencoder, which learnt from random crops, gets timm's way of cropping; of others, a line on stderr says where
+/// timm crops in another place.
+void settle_processor(models::PretrainedConfig& images, const std::string& folder);
 
 /// Lines on stderr that say what of a data set is passed over, and what else may not be expected (data::notes_of()).
 void say_notes_of(const data::Dataset& dataset);

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
-#include <cmath>
 #include <exception>
 #include <fstream>
 #include <optional>
@@ -102,14 +101,6 @@ std::vector<LabelledText> read_table(const std::vector<io::CsvRow>& rows, bool m
   return read_pairs(rows, labels, source);
 }
 
-// A number or a truth as a label: 1.0 is the class 1.
-std::string plain_label(const nlohmann::json& value) {
-  constexpr double largest = 1e15;
-  const double number = value.is_number_float() ? value.get<double>() : 0.5;
-  const bool whole = std::abs(number) < largest && number == std::floor(number);
-  return whole ? std::to_string(static_cast<std::int64_t>(number)) : value.dump();
-}
-
 std::vector<LabelledText> read_objects(std::string_view corpus, Labels labels, const std::string& source) {
   std::vector<LabelledText> result;
   std::size_t number = 0;
@@ -126,7 +117,7 @@ std::vector<LabelledText> read_objects(std::string_view corpus, Labels labels, c
           const io::Kind kind = f.kind(name);
           const bool plain =
               kind == io::Kind::integer || (any && (kind == io::Kind::number || kind == io::Kind::boolean));
-          return plain ? plain_label(f.raw(name)) : f.get<std::string>(name);
+          return plain ? f.raw(name).dump() : f.get<std::string>(name);
         }
       }
       return std::nullopt;

@@ -1,6 +1,7 @@
 #include "vitrail/text/older_layouts.h"
 
 #include <algorithm>
+#include <array>
 #include <map>
 #include <optional>
 #include <set>
@@ -134,18 +135,10 @@ std::optional<NamedToken> token_around(const json& document, const ConfigFile& c
 
 // The class of a tokenizer of vocab.json and merges.txt: as the folder says, or else as its vocabulary looks.
 std::string byte_level_class(const fs::path& folder, const json& vocab) {
-  const std::vector<std::pair<std::string, std::string>> of_models = {{"clip", "CLIPTokenizer"},
-                                                                      {"gpt2", "GPT2Tokenizer"},
-                                                                      {"qwen2", "Qwen2Tokenizer"},
-                                                                      {"roberta", "RobertaTokenizer"}};
-  const std::string own = tokenizer_class_in(folder);
-  const fs::path file = folder / "config.json";
-  const json config = fs::exists(file) ? io::read_json(file) : json();
-  const json type = config.is_object() && config.contains("model_type") ? config["model_type"] : json();
-  for (const auto& [model, name] : of_models) {
-    if (own == name || (own.empty() && type == model)) {
-      return name;
-    }
+  const std::string kind = tokenizer_class_of(folder);
+  constexpr std::array known = {"CLIPTokenizer", "GPT2Tokenizer", "Qwen2Tokenizer", "RobertaTokenizer"};
+  if (std::ranges::find(known, kind) != known.end()) {
+    return kind;
   }
   if (vocab.contains("<|startoftext|>") && vocab.contains("<|endoftext|>")) {
     return "CLIPTokenizer";

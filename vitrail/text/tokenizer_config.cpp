@@ -1,6 +1,7 @@
 #include "vitrail/text/tokenizer_config.h"
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <map>
 #include <set>
@@ -44,28 +45,49 @@ json read_token(const json& token, std::int64_t id, bool special, const std::str
   return added;
 }
 
-// The tokens that are named as the first one, the last one … of a text, and further special ones, in the order of
-// transformers.
-std::vector<json> special_tokens(const ConfigFile& config, const ConfigFile& map) {
+// Whether a file says a token of no characters, which counts for nothing.
+bool is_empty_token(const json& token) {
+  const json& content = token.is_object() && token.contains("content") ? token["content"] : token;
+  return content.is_null() || content == "";
+}
+
+void take_special(std::vector<json>& tokens, const json& token, const std::string& place) {
+  if (!is_empty_token(token)) {
+    tokens.push_back(read_token(token, 0, true, place));
+    tokens.back()["special"] = true;
+  }
+}
+
+// The tokens that are named as the first one, the last one … of a text, in the order of transformers, and those of
+// single models, as "image_token".
+std::vector<json> named_tokens(const ConfigFile& config, const ConfigFile& map) {
+  constexpr std::array roles = {"bos_token", "eos_token", "unk_token", "sep_token",
+                                "pad_token", "cls_token", "mask_token"};
   std::vector<json> tokens;
-  const auto take = [&](const json& token, const std::string& place) {
-    if (!token.is_null()) {
-      tokens.push_back(read_token(token, 0, true, place));
-      tokens.back()["special"] = true;
-    }
-  };
-  for (const char* key : {"bos_token", "eos_token", "unk_token", "sep_token", "pad_token", "cls_token", "mask_token"}) {
+  for (const char* key : roles) {
     const ConfigFile& file = map.all().contains(key) ? map : config;
     if (file.all().contains(key)) {
-      take(file.all()[key], fmt::format("{}: '{}'", file.source(), key));
+      take_special(tokens, file.all()[key], fmt::format("{}: '{}'", file.source(), key));
     }
   }
+  for (const auto& [key, token] : config.all().items()) {
+    const bool is_token = key.ends_with("_token") && !ConfigFile::content_of(token).empty();
+    if (is_token && std::ranges::find(roles, key) == roles.end()) {
+      take_special(tokens, token, fmt::format("{}: '{}'", config.source(), key));
+    }
+  }
+  return tokens;
+}
+
+// Further special tokens, by their newer or their older name.
+std::vector<json> extra_tokens(const ConfigFile& config, const ConfigFile& map) {
+  std::vector<json> tokens;
   for (const ConfigFile* file : {&config, &map}) {
-    for (const char* key : {"additional_special_tokens", "extra_special_tokens"}) {
-      if (file->all().contains(key)) {
-        for (const json& token : file->all()[key]) {  // of a list, or the values of an object
-          take(token, fmt::format("{}: '{}'", file->source(), key));
-        }
+    const char* const key =
+        file->all().contains("extra_special_tokens") ? "extra_special_tokens" : "additional_special_tokens";
+    if (file->all().contains(key)) {
+      for (const json& token : file->all()[key]) {  // of a list, or the values of an object
+        take_special(tokens, token, fmt::format("{}: '{}'", file->source(), key));
       }
     }
   }
@@ -77,7 +99,16 @@ std::vector<json> special_tokens(const ConfigFile& config, const ConfigFile& map
 struct TokensBeside {
   std::map<std::int64_t, json> listed;  // by their ids
   std::vector<json> named;              // special ones, which need not be among these
+  std::vector<json> extra;              // further special ones
 };
+
+std::set<std::string> contents_of(const std::vector<json>& tokens) {
+  std::set<std::string> contents;
+  for (const json& token : tokens) {
+    contents.insert(ConfigFile::content_of(token));
+  }
+  return contents;
+}
 
 TokensBeside read_tokens_beside(const fs::path& folder) {
   TokensBeside tokens;
@@ -91,18 +122,22 @@ TokensBeside read_tokens_beside(const fs::path& folder) {
       const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), id);
       check(error == std::errc() && end == name.data() + name.size() && token.is_object(),
             "{}: '{}': '{}' must be an id with an object that describes its token", config.source(), key, name);
+      if (token.contains("content") && is_empty_token(token)) {
+        continue;
+      }
       json added = read_token(token, id, false, fmt::format("{}: '{}': '{}'", config.source(), key, name));
       check(tokens.listed.emplace(id, std::move(added)).second, "{}: '{}': two tokens have the id {}", config.source(),
             key, id);
     }
-    tokens.named = special_tokens(config, ConfigFile(""));
+    tokens.named = named_tokens(config, ConfigFile(""));
+    tokens.extra = extra_tokens(config, ConfigFile(""));
     return tokens;
   }
-  tokens.named = special_tokens(config, ConfigFile(folder / "special_tokens_map.json"));
-  std::set<std::string> special;
-  for (const json& token : tokens.named) {
-    special.insert(ConfigFile::content_of(token));
-  }
+  const ConfigFile map(folder / "special_tokens_map.json");
+  tokens.named = named_tokens(config, map);
+  tokens.extra = extra_tokens(config, map);
+  std::set<std::string> special = contents_of(tokens.named);
+  special.merge(contents_of(tokens.extra));
   const fs::path file = folder / "added_tokens.json";
   const ConfigFile list(file);
   for (const auto& [token, value] : list.all().items()) {
@@ -143,63 +178,104 @@ std::int64_t first_free_id(const json& vocab, const json& added) {
   return next;
 }
 
-// Adds the tokens that a tokenizer.json does not have (TokenizersBackend of tokenization_utils_tokenizers.py). The ids
-// of new ones follow the others, whatever "added_tokens_decoder" says.
-bool add_missing_tokens(json& document, const fs::path& folder) {
+// Adds the tokens that a tokenizer.json does not have, and gives those that are listed their flags (TokenizersBackend
+// of tokenization_utils_tokenizers.py). The ids of new ones follow the others, whatever "added_tokens_decoder" says.
+bool add_tokens_beside(json& document, const fs::path& folder) {
   const bool has_vocabulary = document.contains("model") && document["model"].is_object() &&
                               document["model"].contains("vocab") && document["model"]["vocab"].is_structured();
-  const json added = document.value("added_tokens", json());
-  if (!has_vocabulary || !(added.is_null() || added.is_array()) ||
-      !std::ranges::all_of(added, [](const json& token) { return token.is_object(); })) {
+  const json before = document.value("added_tokens", json());
+  if (!has_vocabulary || !(before.is_null() || before.is_array()) ||
+      !std::ranges::all_of(before, [](const json& token) { return token.is_object(); })) {
     return false;  // which whoever reads the document tells
   }
-  std::set<std::string> known;
+  json added = before.is_null() ? json::array() : before;
+  std::map<std::string, std::size_t> places;  // of the tokens in `added`
   for (const json& token : added) {
-    known.insert(ConfigFile::content_of(token));
+    places.emplace(ConfigFile::content_of(token), places.size());
   }
   const TokensBeside beside = read_tokens_beside(folder);
-  std::set<std::string> named;
-  for (const json& token : beside.named) {
-    named.insert(ConfigFile::content_of(token));
-  }
-  std::vector<json> missing;
-  const auto take = [&](json token) {
+  const std::set<std::string> named = contents_of(beside.named);
+  std::map<std::string, std::int64_t> ids;  // of the vocabulary, which is read if it is needed
+  std::int64_t next = -1;
+  const auto put = [&](json token, bool replaces) {
     const std::string content = ConfigFile::content_of(token);
-    if (known.insert(content).second) {
-      token["special"] = token["special"] == true || named.contains(content);
-      missing.push_back(std::move(token));
+    const auto [place, is_new] = places.emplace(content, added.size());
+    if (is_new && next < 0) {
+      ids = ids_in_vocabulary(document["model"]["vocab"]);
+      next = first_free_id(document["model"]["vocab"], added);
+    }
+    if (is_new) {
+      const auto known = ids.find(content);
+      token["id"] = known == ids.end() ? next++ : known->second;
+      added.push_back(std::move(token));
+    } else if (replaces) {
+      json& old = added[place->second];
+      token["id"] = old.value("id", json());
+      token["special"] = token["special"] == true || old.value("special", json()) == true;  // a set, which only grows
+      old = std::move(token);
     }
   };
-  for (const auto& [id, token] : beside.listed) {
-    take(token);
+  for (const auto& [id, listed] : beside.listed) {
+    json token = listed;
+    token["special"] = token["special"] == true || named.contains(ConfigFile::content_of(token));
+    put(std::move(token), true);
   }
-  std::ranges::for_each(beside.named, take);
-  if (missing.empty()) {
-    return false;
+  for (const std::vector<json>* tokens : {&beside.named, &beside.extra}) {
+    for (const json& token : *tokens) {
+      put(token, false);
+    }
   }
-  const json& vocab = document["model"]["vocab"];
-  const std::map<std::string, std::int64_t> ids = ids_in_vocabulary(vocab);
-  std::int64_t next = first_free_id(vocab, added);
-  for (json& token : missing) {
-    const auto id = ids.find(ConfigFile::content_of(token));
-    token["id"] = id == ids.end() ? next++ : id->second;
-    document["added_tokens"].push_back(std::move(token));
+  const bool changed = added != before && !(before.is_null() && added.empty());
+  if (changed) {
+    document["added_tokens"] = std::move(added);
   }
-  return true;
+  return changed;
 }
 
-// Sets a field of a part to what the config says, if it says it.
-bool obey(json& part, const char* field, const ConfigFile& config, const char* key) {
-  const std::optional<bool> said = config.optional<bool>(key);
-  const bool changes = said && part.value(field, json()) != *said;
+// Sets a field of a part of a document. Whether that changes it.
+bool set(json& part, const char* field, const json& value) {
+  const bool changes = part.value(field, json()) != value;
   if (changes) {
-    part[field] = *said;
+    part[field] = value;
   }
   return changes;
 }
 
-bool is_part(const json& document, const char* place, const char* type) {
-  return document.contains(place) && document[place].is_object() && document[place].value("type", json()) == type;
+bool is_of(const json& part, const char* type) { return part.is_object() && part.value("type", json()) == type; }
+
+// The part of a document that splits words into bytes, by itself or as one of several; null: there is none.
+json* byte_level_of(json& document) {
+  json& splitter = document["pre_tokenizer"];
+  if (is_of(splitter, "Sequence") && splitter.contains("pretokenizers") && splitter["pretokenizers"].is_array()) {
+    const auto found =
+        std::ranges::find_if(splitter["pretokenizers"], [](const json& part) { return is_of(part, "ByteLevel"); });
+    return found == splitter["pretokenizers"].end() ? nullptr : &*found;
+  }
+  return is_of(splitter, "ByteLevel") ? &splitter : nullptr;
+}
+
+// What these classes make of a tokenizer.json, of which they take the vocabulary, and the rest from the config: what it
+// does not say has their defaults.
+bool obey_class(json& document, const ConfigFile& config, const std::string& kind) {
+  bool changed = false;
+  if (kind == "BertTokenizer" || kind == "DistilBertTokenizer" || kind == "ElectraTokenizer") {
+    if (document.contains("normalizer") && is_of(document["normalizer"], "BertNormalizer")) {
+      json& normalizer = document["normalizer"];
+      const auto strip = config.optional<bool>("strip_accents");
+      changed = set(normalizer, "lowercase", config.get("do_lower_case", true));
+      changed = set(normalizer, "strip_accents", strip ? json(*strip) : json()) || changed;
+      changed = set(normalizer, "handle_chinese_chars", config.get("tokenize_chinese_chars", true)) || changed;
+    }
+    if (document.contains("decoder") && is_of(document["decoder"], "WordPiece")) {
+      changed = set(document["decoder"], "cleanup", true) || changed;
+    }
+  } else if (kind == "GPT2Tokenizer" || kind == "RobertaTokenizer" || kind == "BartTokenizer" ||
+             kind == "Qwen2Tokenizer") {
+    if (json* const splitter = document.contains("pre_tokenizer") ? byte_level_of(document) : nullptr) {
+      changed = set(*splitter, "add_prefix_space", config.get("add_prefix_space", false));
+    }
+  }
+  return changed;
 }
 
 }  // namespace
@@ -227,6 +303,23 @@ std::string tokenizer_class_in(const fs::path& folder) {
   std::string name = tokenizer_config(folder).optional<std::string>("tokenizer_class").value_or("");
   constexpr std::string_view fast = "Fast";
   return name.ends_with(fast) ? name.substr(0, name.size() - fast.size()) : name;
+}
+
+std::string tokenizer_class_of(const fs::path& folder) {
+  static const std::map<std::string, std::string> of_models = {
+      {"bart", "BartTokenizer"},       {"bert", "BertTokenizer"},
+      {"clip", "CLIPTokenizer"},       {"distilbert", "DistilBertTokenizer"},
+      {"electra", "ElectraTokenizer"}, {"gpt2", "GPT2Tokenizer"},
+      {"qwen2", "Qwen2Tokenizer"},     {"roberta", "RobertaTokenizer"}};
+  const std::string own = tokenizer_class_in(folder);
+  const fs::path file = folder / "config.json";
+  if (!own.empty() || !fs::exists(file)) {
+    return own;
+  }
+  const json config = io::read_json(file);
+  const json type = config.is_object() ? config.value("model_type", json()) : json();
+  const auto known = of_models.find(type.is_string() ? type.get<std::string>() : "");
+  return known == of_models.end() ? "" : known->second;
 }
 
 std::int64_t id_in(const json& vocab, const std::string& token, const fs::path& file) {
@@ -264,11 +357,13 @@ json with_tokens_beside(json document, const fs::path& folder) {
     next += id == next ? 1 : 0;
     put(std::move(token));
   }
-  for (json& token : beside.named) {
-    if (!places.contains(ConfigFile::content_of(token))) {
-      token["id"] = id_of(token);
-      next += token["id"] == next ? 1 : 0;
-      put(std::move(token));
+  for (std::vector<json>* tokens : {&beside.named, &beside.extra}) {
+    for (json& token : *tokens) {
+      if (!places.contains(ConfigFile::content_of(token))) {
+        token["id"] = id_of(token);
+        next += token["id"] == next ? 1 : 0;
+        put(std::move(token));
+      }
     }
   }
   return document;
@@ -278,21 +373,8 @@ bool obey_files_beside(json& document, const fs::path& folder) {
   if (!document.is_object()) {
     return false;
   }
-  const ConfigFile config = tokenizer_config(folder);
-  const std::string kind = tokenizer_class_in(folder);
-  bool changed = add_missing_tokens(document, folder);
-  if (kind == "BertTokenizer" && is_part(document, "normalizer", "BertNormalizer")) {
-    json& normalizer = document["normalizer"];
-    for (const auto& [field, key] :
-         {std::pair("lowercase", "do_lower_case"), std::pair("strip_accents", "strip_accents"),
-          std::pair("handle_chinese_chars", "tokenize_chinese_chars")}) {
-      changed = obey(normalizer, field, config, key) || changed;
-    }
-  }
-  if ((kind == "GPT2Tokenizer" || kind == "RobertaTokenizer") && is_part(document, "pre_tokenizer", "ByteLevel")) {
-    changed = obey(document["pre_tokenizer"], "add_prefix_space", config, "add_prefix_space") || changed;
-  }
-  return changed;
+  const bool adds = add_tokens_beside(document, folder);
+  return obey_class(document, tokenizer_config(folder), tokenizer_class_of(folder)) || adds;
 }
 
 }  // namespace vitrail::text

@@ -39,6 +39,9 @@ ConfigFile tokenizer_config(const std::filesystem::path& folder);
 /// The class of the tokenizer in a folder, as its tokenizer_config.json says: "LlamaTokenizer"; "" if it does not, or
 /// there is none. A class that is called Fast is the one without that.
 std::string tokenizer_class_in(const std::filesystem::path& folder);
+/// The same, or else the class that transformers takes for the "model_type" of the folder's config.json; "" if neither
+/// is there, or the type is another than BERT's, GPT-2's, RoBERTa's, CLIP's and Qwen2's kind.
+std::string tokenizer_class_of(const std::filesystem::path& folder);
 
 /// The id of a token in a vocabulary. Throws Error, naming `file`, if it has none there.
 std::int64_t id_in(const nlohmann::json& vocab, const std::string& token, const std::filesystem::path& file);
@@ -47,9 +50,10 @@ std::int64_t id_in(const nlohmann::json& vocab, const std::string& token, const 
 /// token was added with another id than it would have.
 nlohmann::json with_tokens_beside(nlohmann::json document, const std::filesystem::path& folder);
 
-/// Changes a tokenizer.json as the files beside it say: adds tokens that it does not have, and obeys what the
-/// tokenizers of some classes take from tokenizer_config.json (BERT's do_lower_case, strip_accents and
-/// tokenize_chinese_chars; GPT-2's and RoBERTa's add_prefix_space). Returns whether anything was to be changed.
+/// Changes a tokenizer.json as the files beside it say: adds tokens that it does not have, gives others the flags that
+/// are listed, and obeys what the tokenizers of some classes take from tokenizer_config.json, or by their defaults, in
+/// place of the document (BERT's do_lower_case, strip_accents and tokenize_chinese_chars; GPT-2's, RoBERTa's and
+/// Qwen2's add_prefix_space). Returns whether anything was to be changed.
 bool obey_files_beside(nlohmann::json& document, const std::filesystem::path& folder);
 
 }  // namespace vitrail::text

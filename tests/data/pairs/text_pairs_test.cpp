@@ -136,7 +136,8 @@ TEST_F(TextPairsTest, NamesTextsThatAreNotUtf8OrLeavesThemOut) {
   tar.write(folder_ / "menu.tar");
   write("captions.csv", "path,caption\n1.png,caf\xe9\n1.png,a tea\n");
   const std::string shard = (folder_ / "menu.tar").string();
-  EXPECT_EQ(error_of([&] { open_text_pairs(shard); }), shard + ": the text of 'x.png' is not UTF-8: 'caf\xef\xbf\xbd'");
+  EXPECT_EQ(error_of([&] { open_text_pairs(shard); }),
+            shard + ": the text of 'x.png' is not UTF-8: 'caf\xef\xbf\xbd' (--skip-broken leaves such texts out)");
   EXPECT_THAT(error_of([&] { open_text_pairs(folder_ / "captions.csv"); }),
               HasSubstr("the text of '1.png' is not UTF-8"));
   const TextPairs pairs = open_text_pairs(shard, "", {.skip_broken = true});

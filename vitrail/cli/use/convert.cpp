@@ -123,11 +123,11 @@ void convert(const ConvertFlags& flags) {
     convert_whole(flags, kind, dtype);
     return;
   }
-  const models::Model model = flags.model.open();
+  models::Model model = flags.model.open();
   flags.model.note_random_weights(model);
   note_left_out(source);
   if (timm) {
-    note_processor(model.pretrained);
+    settle_processor(model.pretrained, source);
   } else {
     note_other_crop(model.pretrained);
   }

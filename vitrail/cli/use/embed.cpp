@@ -69,15 +69,16 @@ std::unique_ptr<data::Dataset> open_labelled(const EmbedFlags& flags, const mode
   return dataset;
 }
 
-// Whether images lie in a folder itself, which has no folders of classes or parts.
-bool is_without_folders(const fs::path& folder) {
+// Whether images lie in a folder itself, in which nothing says their classes or parts.
+bool is_without_classes(const fs::path& folder) {
   bool holds_images = false;
   std::error_code none;
   for (const fs::directory_entry& entry : fs::directory_iterator(folder, none)) {
     if (data::is_hidden(entry.path().filename())) {
       continue;
     }
-    if (entry.is_directory()) {
+    if (entry.is_directory() || io::is_table_name(entry.path()) || entry.path().extension() == ".jsonl" ||
+        data::holds_images(entry.path())) {
       return false;
     }
     holds_images = holds_images || io::is_image_name(entry.path());
@@ -87,7 +88,7 @@ bool is_without_folders(const fs::path& folder) {
 
 // All images of DATA if they are asked for, or if it is a folder that says no classes.
 std::unique_ptr<data::Dataset> open_embedded(const EmbedFlags& flags, const models::Model& model) {
-  const bool without_labels = flags.data.split.empty() && is_without_folders(flags.data.data);
+  const bool without_labels = flags.data.split.empty() && is_without_classes(flags.data.data);
   if (!flags.unlabeled && !without_labels) {
     return open_labelled(flags, model);
   }

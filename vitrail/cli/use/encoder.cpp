@@ -13,6 +13,7 @@
 #include "vitrail/models/formats/weights.h"
 #include "vitrail/models/kind.h"
 #include "vitrail/models/model.h"
+#include "vitrail/models/vit/mae.h"
 #include "vitrail/tensor/error.h"
 #include "vitrail/train/pretrain/autoencoder_network.h"
 #include "vitrail/train/run/run_folder.h"
@@ -62,7 +63,7 @@ void write_encoder(const EncoderFlags& flags) {
     kind = train::task_kind_of_run(around).name;
   } else if (models::kind_of(folder.string()) == models::ModelKind::joint) {
     kind = "clip";
-  } else if (models::model_type_in(folder) == "vit_mae") {
+  } else if (models::model_type_in(folder) == models::mae_type) {
     kind = "mae";
   }
   const bool images = kind.empty() || kind == "dino" || kind == "mocov3" || kind == "simclr" || kind == "mae" ||
@@ -77,10 +78,7 @@ void write_encoder(const EncoderFlags& flags) {
     create.num_classes = 0;
   }
   models::Model model = models::load_model(folder, create);
-  if (kind == "mae") {
-    model.pretrained.processor.reset();  // it learnt from random crops: the new folder has timm's way for others
-  }
-  note_processor(model.pretrained);
+  settle_processor(model.pretrained, folder.string());
   model.pretrained.bottleneck = bottleneck && model.net->num_classes() > 0;
   models::save_model(model, flags.output);
   const std::string what = bottleneck ? encoder_of(flags.no_bottleneck ? "mae" : "autoencoder") : encoder_of(kind);

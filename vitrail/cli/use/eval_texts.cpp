@@ -207,6 +207,9 @@ void evaluate_by_task(const std::string& kind, const std::unique_ptr<train::Task
       const std::int64_t count = std::stoll(value);
       json[items] = count;
       text += fmt::format("   {}", io::counted(count, items));
+    } else if (name == train::bytes_per_character) {
+      json["bits_per_byte"] = train::figure(figures, "bits_per_character") / std::stod(value);
+      text += fmt::format("   per byte {:.4f}", json["bits_per_byte"].get<double>());
     }
   }
   std::string written;
@@ -282,6 +285,8 @@ void evaluate_text_model(const ModelFlags& model, const ComputeFlags& compute, c
     if (!language.documents) {
       say_note("blank lines part documents, as in its training (--no-documents: in blocks)");
     }
+    const text::Tokenizer tokenizer = text::load_tokenizer(model.name_or_folder());
+    note_unknown(tokenizer, tokenizer.encode(text::read_running_text(flags.data), false).ids, flags.data);
     evaluate_by_task(kind, options_on_documents(flags, language, training), model, compute, flags, pairs);
   } else {
     evaluate_by_task(kind, task_options(kind, model.name_or_folder(), flags, pairs), model, compute, flags, pairs);

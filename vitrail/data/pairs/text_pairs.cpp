@@ -42,7 +42,8 @@ std::size_t empty_broken(std::vector<std::string>& texts, const std::string& ima
   std::size_t broken = 0;
   for (std::string& text : texts) {
     if (io::as_utf8(text) != text) {
-      check(skip_broken, "{}: the text of '{}' is not UTF-8: '{}'", source, image, io::as_utf8(text));
+      check(skip_broken, "{}: the text of '{}' is not UTF-8: '{}' (--skip-broken leaves such texts out)", source, image,
+            io::as_utf8(text));
       text.clear();
       ++broken;
     }
@@ -80,7 +81,10 @@ TextPairs pairs_of(PairListing listing, const std::string& source, bool skip_bro
                                                io::counted(broken, "texts"), broken == 1 ? "is" : "are",
                                                broken == 1 ? "is" : "are"));
   }
-  check(!chosen.empty(), "{}: there are no images with texts", source);
+  check(!chosen.empty(), "{}: there are no images with texts{}", source,
+        broken > 0
+            ? fmt::format(" but for {} that {} not UTF-8", io::counted(broken, "texts"), broken == 1 ? "is" : "are")
+            : "");
   kept.labels.assign(chosen.size(), unlabeled);
   kept.passed_over = listing.images.passed_over;
   kept.notes = std::move(listing.images.notes);

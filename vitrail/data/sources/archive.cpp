@@ -186,6 +186,8 @@ Parts parts_of_archive(const fs::path& file) {
 Listing list_tar(const fs::path& path, const std::string& split, const ListOptions& how) {
   const io::Tar tar = io::Tar::open(path);
   if (holds_samples(tar)) {
+    check(split.empty() || is_training_split(split), "{}: an archive of samples is of one part: it has no '{}' images",
+          path.string(), split);
     return list_shards({path}, path, how);
   }
   std::map<std::string, io::TarEntry, std::less<>> entries;

@@ -10,7 +10,7 @@
 namespace vitrail::models {
 
 /// The fields of transformers' GenerationConfig that change what is generated, beside the tokens that begin, end and
-/// fill up texts, each with the value at which it changes nothing; null: unset.
+/// fill up texts, each with the value that it has where nothing says it; null: none.
 const std::vector<std::pair<const char*, nlohmann::json>>& generation_defaults();
 
 }  // namespace vitrail::models

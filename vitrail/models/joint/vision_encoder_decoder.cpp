@@ -79,7 +79,8 @@ std::string generation_config_of(const nlohmann::json& config, const Captioner& 
                             {"bos_token_id", model.start},
                             {"eos_token_id", model.end},
                             {"pad_token_id", model.end}};
-  for (const auto& [key, usual] : generation_defaults()) {
+  for (const auto& field : generation_defaults()) {
+    const char* const key = field.first;
     for (const nlohmann::json* json : {&config, &config["decoder"]}) {
       if (json->contains(key) && !(*json)[key].is_null()) {
         generation[key] = (*json)[key];

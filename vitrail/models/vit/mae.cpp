@@ -324,12 +324,12 @@ nlohmann::ordered_json mae_json(const MaeConfig& c) {
 
 HubForm mae_hub_form(const ImageModel& net) {
   const MaeConfig& c = known_body<MaskedAutoencoder>(net).config();
-  HubForm form{"vit_mae", "ViTMAEForPreTraining", hub_mae_names(), "vit.", hub_encoder_json(c.encoder)};
+  HubForm form{mae_type, "ViTMAEForPreTraining", hub_mae_names(), "vit.", hub_encoder_json(c.encoder)};
   form.config.update(mae_json(c));
   return form;
 }
 
-constexpr HubKind mae_hub_kinds[] = {{"vit_mae", read_hub_vit_mae}};
+constexpr HubKind mae_hub_kinds[] = {{mae_type, read_hub_vit_mae}};
 
 MaeConfig read_mae_config(const nlohmann::json& json, const std::string& source) {
   io::Fields f(json, source);
@@ -348,7 +348,7 @@ MaeConfig read_mae_config(const nlohmann::json& json, const std::string& source)
 Model load_masked_autoencoder(const fs::path& folder, const CreateOptions& create, const MaeOptions& options) {
   const fs::path path = folder / config_file;
   const nlohmann::json json = read_config(folder);
-  check(is_hub_config(json) && json["model_type"] == "vit_mae",
+  check(is_hub_config(json) && json["model_type"] == mae_type,
         "'{}' is not a masked autoencoder: the \"model_type\" in its {} is not 'vit_mae'. If it is the encoder of one "
         "(`vitrail quantize` and `vitrail encoder` keep that alone), take the folder that it was made from",
         folder.string(), config_file);
@@ -408,6 +408,6 @@ Model open_masked_autoencoder(const std::string& name_or_folder, const CreateOpt
   return model;
 }
 
-constinit const Family vit_mae_family = {.name = "vit_mae", .hub_kinds = mae_hub_kinds, .hub_form = mae_hub_form};
+constinit const Family vit_mae_family = {.name = mae_type, .hub_kinds = mae_hub_kinds, .hub_form = mae_hub_form};
 
 }  // namespace vitrail::models

@@ -12,6 +12,9 @@
 
 namespace vitrail::models {
 
+/// The "model_type" of transformers' ViTMAEForPreTraining.
+inline constexpr const char* mae_type = "vit_mae";
+
 /// The arguments of a masked autoencoder.
 struct MaeConfig {
   VitConfig encoder;                   ///< plain (not_plain()); only its sizes, activation and norms are used

@@ -258,7 +258,8 @@ void add_images(const fs::path& source, std::vector<DataOfKind>& all) {
   const bool moving = can_be_opened(sequences);
   // Why there are no classes is told where nothing else is there.
   if (can_be_opened(classes) ? !(recognised && is_layout(classes)) : !(recognised || moving)) {
-    if (recognised && !classes.command.empty() && !data::has_part(data::parts_of_images(source), "validation")) {
+    if (!classes.command.empty() && data::is_all_for_training(data::parts_of_images(source)) &&
+        !tasks_beside_classes(source).empty()) {
       classes.command += " --val-split ''";  // nothing is held out where it may be a layout of something else
     }
     all.push_back(std::move(classes));
@@ -388,13 +389,13 @@ std::vector<std::string> tasks_beside_classes(const fs::path& source) {
   if (!fs::exists(source, error) || tells_no_columns(source)) {
     return tasks;
   }
-  const bool is_table = io::is_table_file(source);  // whose columns have to be read
+  const bool is_file = io::is_file(source);  // whose ending does not tell what is in it
   for (const ImageKind& kind : recognised_kinds()) {
-    if (kind.has(source) && (!is_table || can_be_opened(data_of(kind, source)))) {
+    if (kind.has(source) && (!is_file || can_be_opened(data_of(kind, source)))) {
       tasks.emplace_back(kind.task);
     }
   }
-  if (is_table && tasks.empty() && is_file_of_texts(source)) {
+  if (io::is_table_file(source) && tasks.empty() && is_file_of_texts(source)) {
     if (const DataOfKind texts = texts_of_file(source); can_be_opened(texts)) {
       tasks.emplace_back(texts.task);
     }

@@ -146,8 +146,8 @@ class Language final : public Task {
   Tensor loss_of(const TextBatch& batch, nn::Pass& pass, models::TextState* state) const;
   // Tokens of the longest part that is read at once.
   std::int64_t block_size() const;
-  // Of the text to evaluate on, as it stands in its file, and of the tokens that are predicted in it.
-  void count_characters(std::int64_t characters, std::int64_t tokens);
+  // The text to evaluate on, in pieces as they stand in its file, and how many tokens are predicted in it.
+  void measure_text(std::span<const std::string> texts, std::int64_t tokens);
   void read_streams(std::int64_t steps);
   void read_blocks();
   // The last of `corpus` are to evaluate on unless `evaluated` has some.
@@ -163,6 +163,7 @@ class Language final : public Task {
   Reading evaluation_;
   std::int64_t skipped_ = 0;  // lines that are not UTF-8
   double characters_ = 0;     // of a token to evaluate on
+  double bytes_ = 0;          // of such a character
   std::unique_ptr<data::Prefetch<TextBatch>> batches_;
   TextBatch batch_;
   std::string own_generation_;                         // generation_config.json of the model's folder
@@ -200,13 +201,15 @@ Language::Language(const LanguageOptions& options, const fs::path& checkpoint) :
   text::Encoding all = encoded(options_.data, corpus);
   if (!options_.val_data.empty()) {
     validation_ = std::make_shared<Ids>(encoded(options_.val_data, evaluated).ids);
-    count_characters(static_cast<std::int64_t>(text::count_code_points(evaluated)), std::ssize(*validation_));
+    measure_text(std::span(&evaluated, 1), std::ssize(*validation_));
   } else if (options_.val_share > 0) {
     const auto first = static_cast<std::ptrdiff_t>(static_cast<double>(all.size()) * (1 - options_.val_share));
     validation_ = std::make_shared<Ids>(all.ids.begin() + first, all.ids.end());
-    const auto end = static_cast<std::int64_t>(text::count_code_points(corpus));
-    count_characters(validation_->empty() ? 0 : end - all.offsets[static_cast<std::size_t>(first)].first,
-                     std::ssize(*validation_));
+    const std::string rest =
+        validation_->empty()
+            ? ""
+            : text::code_points(corpus, all.offsets[static_cast<std::size_t>(first)].first, std::ssize(corpus));
+    measure_text(std::span(&rest, 1), std::ssize(*validation_));
     all.ids.resize(static_cast<std::size_t>(first));
   }
   training_ = std::make_shared<Ids>(std::move(all.ids));
@@ -236,8 +239,15 @@ void Language::read_streams(std::int64_t steps) {
   }
 }
 
-void Language::count_characters(std::int64_t characters, std::int64_t tokens) {
+void Language::measure_text(std::span<const std::string> texts, std::int64_t tokens) {
+  std::size_t characters = 0;
+  std::size_t bytes = 0;
+  for (const std::string& text : texts) {
+    characters += text::count_code_points(text);
+    bytes += text.size();
+  }
   characters_ = static_cast<double>(characters) / static_cast<double>(tokens);
+  bytes_ = static_cast<double>(bytes) / static_cast<double>(characters);
 }
 
 std::int64_t Language::block_size() const {
@@ -279,7 +289,7 @@ void Language::read_documents(const std::string& corpus, const std::string& eval
   evaluation_ = {read, read->plan(most, false, 0), read->tokens()};
   // Without an `end`, nothing predicts the first token of a document: it counts as the mean of the others, as in
   // blocks.
-  count_characters(characters_in(judged), end ? read->tokens() : std::ssize(*validation_));
+  measure_text(judged, end ? read->tokens() : std::ssize(*validation_));
 }
 
 void Language::read_blocks() {
@@ -445,6 +455,7 @@ std::vector<std::pair<std::string, std::string>> Language::facts() const {
           {"flops", std::to_string(model_.net->flops(block_))},
           {"vocabulary", std::to_string(tokenizer_->vocab_size())},
           {"training_tokens", std::to_string(training_->size())},
+          {bytes_per_character, fmt::format("{}", bytes_)},
           {"validation_tokens", std::to_string(options_.documents       ? evaluation_.tokens
                                                : validation_ != nullptr ? std::ssize(*validation_)
                                                                         : 0)},

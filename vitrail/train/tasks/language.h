@@ -11,6 +11,9 @@
 
 namespace vitrail::train {
 
+/// The fact that says how many bytes a character of the text to evaluate on has.
+inline constexpr const char* bytes_per_character = "bytes_per_character";
+
 /// The options of language modelling.
 struct LanguageOptions : TaskOptions {
   LanguageOptions();

@@ -33,12 +33,6 @@ std::vector<std::vector<std::int64_t>> encode_documents(const text::Tokenizer& t
   return documents;
 }
 
-std::int64_t characters_in(const std::vector<std::string>& texts) {
-  return std::accumulate(texts.begin(), texts.end(), std::int64_t{0}, [](std::int64_t sum, const std::string& text) {
-    return sum + static_cast<std::int64_t>(text::count_code_points(text));
-  });
-}
-
 std::vector<std::int64_t> joined_documents(const std::vector<std::vector<std::int64_t>>& documents) {
   std::vector<std::int64_t> all;
   for (const std::vector<std::int64_t>& ids : documents) {

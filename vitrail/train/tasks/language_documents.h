@@ -18,8 +18,6 @@ std::vector<std::string> documents_in(const std::string& corpus, const std::opti
 std::vector<std::vector<std::int64_t>> encode_documents(const text::Tokenizer& tokenizer,
                                                         const std::vector<std::string>& texts,
                                                         const std::optional<std::int64_t>& end);
-/// How many characters texts have together.
-std::int64_t characters_in(const std::vector<std::string>& texts);
 /// The tokens of documents, one behind the other.
 std::vector<std::int64_t> joined_documents(const std::vector<std::vector<std::int64_t>>& documents);
 

@@ -109,9 +109,6 @@ void check_validation_pairs(const std::string& src, const std::string& tgt) {
 }
 
 void check_texts(const std::string& data, const std::string& model) {
-  check(!fs::is_directory(data),
-        "'{}' is a folder, but a model of texts such as '{}' learns from a file: images want a model of images", data,
-        model);
   const std::string source = model_of(model).string();
   const auto is_of_images = [&] {
     return fs::exists(models::shipped_or(source) / models::config_file) ||
@@ -120,6 +117,9 @@ void check_texts(const std::string& data, const std::string& model) {
   check(models::names_text_model(source) || !is_of_images(),
         "'{}' is no model of texts, which this task wants: see `vitrail models` for names, or give a folder of "
         "transformers",
+        model);
+  check(!fs::is_directory(data),
+        "'{}' is a folder, but a model of texts such as '{}' learns from a file: images want a model of images", data,
         model);
 }
 
