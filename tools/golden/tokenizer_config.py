@@ -52,6 +52,7 @@ CASES = {
     },
     "bert_cased": {"silent": config("BertTokenizer")},
     "qwen2": {"prefix": config("Qwen2Tokenizer", add_prefix_space=True)},
+    "clip": {"silent": config("CLIPTokenizer")},
     "unigram": {"extra": config(FAST, extra_special_tokens=["king"], pad_token="<pad>")},
 }
 

@@ -62,6 +62,14 @@ json bert_template(const json& vocab, const std::string& cls, const std::string&
           {"special_tokens", special}};
 }
 
+json clip_decoder() {
+  return {{"type", "Sequence"},
+          {"decoders",
+           {byte_level(true, true),
+            {{"type", "Replace"}, {"pattern", {{"String", "</w>"}}}, {"content", " "}},
+            {{"type", "Strip"}, {"content", " "}, {"start", 0}, {"stop", 1}}}}};
+}
+
 json clip_document(json vocab, json merges) {
   const json start = vocab.at(clip_start);
   const json end = vocab.at(clip_end);
@@ -92,11 +100,7 @@ json clip_document(json vocab, json merges) {
                                 {"cls", {clip_start, start}},
                                 {"trim_offsets", false},
                                 {"add_prefix_space", false}};
-  document["decoder"] = {{"type", "Sequence"},
-                         {"decoders",
-                          {byte_level(true, true),
-                           {{"type", "Replace"}, {"pattern", {{"String", "</w>"}}}, {"content", " "}},
-                           {{"type", "Strip"}, {"content", " "}, {"start", 0}, {"stop", 1}}}}};
+  document["decoder"] = clip_decoder();
   document["added_tokens"] = {added_token(clip_start, start), added_token(clip_end, end)};
   return document;
 }

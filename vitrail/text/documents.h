@@ -26,6 +26,8 @@ nlohmann::json bert_document(nlohmann::json vocab, bool lowercase, bool split_id
 nlohmann::json bert_template(const nlohmann::json& vocab, const std::string& cls = "[CLS]",
                              const std::string& sep = "[SEP]");
 
+/// How CLIPTokenizer puts pieces of words, which end with `</w>`, together again.
+nlohmann::json clip_decoder();
 /// CLIP's tokenizer, as transformers' CLIPTokenizer builds it: NFC, lower case, bytes joined to pieces that end with
 /// `</w>` at the end of a word, and `<|startoftext|>` … `<|endoftext|>` around a text. The vocabulary must have both.
 nlohmann::json clip_document(nlohmann::json vocab, nlohmann::json merges);

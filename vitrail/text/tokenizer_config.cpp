@@ -269,6 +269,9 @@ bool obey_class(json& document, const ConfigFile& config, const std::string& kin
     if (document.contains("decoder") && is_of(document["decoder"], "WordPiece")) {
       changed = set(document["decoder"], "cleanup", true) || changed;
     }
+  } else if (kind == "CLIPTokenizer" && document.contains("decoder")) {
+    changed = document["decoder"] != clip_decoder();
+    document["decoder"] = clip_decoder();
   } else if (kind == "GPT2Tokenizer" || kind == "RobertaTokenizer" || kind == "BartTokenizer" ||
              kind == "Qwen2Tokenizer") {
     if (json* const splitter = document.contains("pre_tokenizer") ? byte_level_of(document) : nullptr) {

@@ -53,7 +53,7 @@ nlohmann::json with_tokens_beside(nlohmann::json document, const std::filesystem
 /// Changes a tokenizer.json as the files beside it say: adds tokens that it does not have, gives others the flags that
 /// are listed, and obeys what the tokenizers of some classes take from tokenizer_config.json, or by their defaults, in
 /// place of the document (BERT's do_lower_case, strip_accents and tokenize_chinese_chars; GPT-2's, RoBERTa's and
-/// Qwen2's add_prefix_space). Returns whether anything was to be changed.
+/// Qwen2's add_prefix_space; CLIP's spaces between decoded words). Returns whether anything was to be changed.
 bool obey_files_beside(nlohmann::json& document, const std::filesystem::path& folder);
 
 }  // namespace vitrail::text
