@@ -2,15 +2,18 @@
 
 #include <cmath>
 #include <numeric>
+#include <tuple>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
 
 #include "tests/support/errors.h"
 #include "tests/support/golden.h"
 #include "vitrail/autograd/tape.h"
 #include "vitrail/generate/processors.h"
 #include "vitrail/io/file.h"
+#include "vitrail/models/formats/generation_fields.h"
 #include "vitrail/models/text/encoder_decoder.h"
 #include "vitrail/models/text/text_model.h"
 #include "vitrail/ops/shape/shape.h"
@@ -518,6 +521,25 @@ TEST(GenerationConfig, KnowsWhetherAFolderSaysHowLong) {
   EXPECT_EQ(length("{}", 64), 64);
   EXPECT_EQ(length(R"({"max_length": null})", models::unbounded_positions), 512);
   EXPECT_EQ(length(R"({"max_new_tokens": 7})", 64), 20);
+}
+
+TEST(GenerationConfig, HasTheDefaultsOfItsFile) {
+  nlohmann::json all;
+  for (const auto& [key, value] : models::generation_defaults()) {
+    all[key] = value;
+  }
+  std::vector<std::string> said;
+  const GenerationConfig read = parse_generation_config(all.dump(), "defaults", &said);
+  EXPECT_THAT(said, testing::IsEmpty());
+  const GenerationConfig own;
+  EXPECT_EQ(read.max_length, own.max_length);
+  EXPECT_EQ(read.top_k, own.top_k);
+  EXPECT_EQ(std::tuple(read.num_beams, read.num_return_sequences, read.min_length, read.no_repeat_ngram_size),
+            std::tuple(own.num_beams, own.num_return_sequences, own.min_length, own.no_repeat_ngram_size));
+  EXPECT_EQ(std::tuple(read.temperature, read.top_p, read.typical_p, read.repetition_penalty, read.length_penalty),
+            std::tuple(own.temperature, own.top_p, own.typical_p, own.repetition_penalty, own.length_penalty));
+  EXPECT_EQ(std::tuple(read.do_sample, read.early_stopping, read.epsilon_cutoff, read.eta_cutoff, read.min_p),
+            std::tuple(own.do_sample, own.early_stopping, own.epsilon_cutoff, own.eta_cutoff, own.min_p));
 }
 
 // The scores of a distribution, and what is left of it.

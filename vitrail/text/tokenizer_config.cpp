@@ -48,7 +48,7 @@ json read_token(const json& token, std::int64_t id, bool special, const std::str
 // Whether a file says a token of no characters, which counts for nothing.
 bool is_empty_token(const json& token) {
   const json& content = token.is_object() && token.contains("content") ? token["content"] : token;
-  return content.is_null() || content == "";
+  return content.is_null() || (content.is_string() && content.get<std::string>().empty());
 }
 
 void take_special(std::vector<json>& tokens, const json& token, const std::string& place) {

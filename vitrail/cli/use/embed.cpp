@@ -155,7 +155,8 @@ void add_embed(CLI::App& app) {
   const auto flags = std::make_shared<EmbedFlags>();
   add_model_argument(command, flags->model);
   add_data_argument(command, flags->data,
-                    "Images: a folder of class folders, a .tar, CIFAR or MNIST files, a .csv; for a model of texts a "
+                    "Images: a folder of class folders or of images alone, a .tar, CIFAR or MNIST files, a .csv; for a "
+                    "model of texts a "
                     "file of lines, - for the standard input, or a text",
                     "train, validation, test …");
   expect_ending(
