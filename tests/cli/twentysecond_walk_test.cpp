@@ -1,5 +1,7 @@
 // What a twenty-second newcomer would stumble on, and one who asks whether the documentation is true.
+#include <cstdint>
 #include <filesystem>
+#include <span>
 #include <string>
 
 #include <gmock/gmock.h>
@@ -8,6 +10,7 @@
 #include "tests/cli/commands.h"
 #include "tests/support/golden.h"
 #include "vitrail/io/file.h"
+#include "vitrail/io/tar.h"
 
 namespace vitrail::test {
 namespace {
@@ -50,6 +53,24 @@ TEST_F(TwentySecondWalk, HoldsAShareOfOneShardOut) {
   refuses("train " + one + small("other") + " --train-split nonsense", "it has no 'nonsense' images");
   EXPECT_EQ(vitrail("eval " + best() + " " + one).status, 0);
   EXPECT_EQ(vitrail("eval " + best() + " " + one + " --split train").status, 0);
+}
+
+TEST_F(TwentySecondWalk, LearnsClassesOfSamplesThatHaveTextsToo) {
+  io::TarWriter tar(path("both.tar"));
+  for (const std::string color : {"blue", "red"}) {
+    const auto bytes = [&](const std::string& text) {
+      return std::span(reinterpret_cast<const std::uint8_t*>(text.data()), text.size());
+    };
+    for (int i = 0; i < 16; ++i) {
+      const std::string key = color + std::to_string(i);
+      tar.add(key + ".png", io::read_bytes(path("data/train/" + color + "/" + std::to_string(i) + ".png")));
+      tar.add(key + ".cls", bytes(color));
+      tar.add(key + ".txt", bytes("something " + color));
+    }
+  }
+  tar.commit();
+  const Outcome trained = vitrail("train " + path("both.tar") + small("both"));
+  EXPECT_THAT(trained.out + trained.err, HasSubstr("a share of 0.1")) << "its classes are said";
 }
 
 TEST_F(TwentySecondWalk, SaysHowTablesAreLearned) {

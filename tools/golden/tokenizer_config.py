@@ -30,6 +30,7 @@ CASES = {
         "of a model": config(FAST, image_token="<image>", boi_token={"content": "<tool>", "__type": "AddedToken"}),
         "extra": config(FAST, extra_special_tokens=["king", "<tool>"]),
         "extra and additional": config(FAST, extra_special_tokens=["king"], additional_special_tokens=["<tool>"]),
+        "no extra but additional": config(FAST, extra_special_tokens={}, additional_special_tokens=["<tool>"]),
         "extra of listed": config(FAST, added_tokens_decoder={"5000": flags("king", special=False)}, extra_special_tokens=["king"]),
         "empty": config(FAST, bos_token="", eos_token="<|endoftext|>"),
         "map": {**config(FAST), MAP: {"pad_token": "<pad>", "additional_special_tokens": ["king"], "bos_token": ""}},
@@ -46,6 +47,7 @@ CASES = {
     "bert_uncased": {
         "cased": config("BertTokenizer", do_lower_case=False),
         "cased by the model": {CONFIG: {"do_lower_case": False}, MODEL: {"model_type": "bert"}},
+        "named by the model": {CONFIG: {"do_lower_case": False}, MODEL: {"model_type": "bert", "tokenizer_class": FAST}},
         "cased distilbert": config("DistilBertTokenizer", do_lower_case=False),
         "accents": config("BertTokenizer", strip_accents=False, tokenize_chinese_chars=False),
         "cased of no class": config(FAST, do_lower_case=False),

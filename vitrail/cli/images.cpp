@@ -87,11 +87,11 @@ void settle_processor(models::PretrainedConfig& images, const std::string& folde
         "(docs/data.md)\n");
   } else if (models::model_type_in(folder) == models::mae_type) {
     images.processor.reset();
-  } else if ((processor.height - processor.crop_height) % 2 != 0 || (processor.width - processor.crop_width) % 2 != 0) {
-    say("note: of images resized to {} pixels timm takes the middle {} a pixel beside where the folder's processor "
-        "does "
-        "(docs/data.md): predictions may differ a little there\n",
-        processor.height, processor.crop_height);
+  } else if (processor.resize == Resize::shorter_side || processor.height != processor.width ||
+             (processor.height - processor.crop_height) % 2 != 0) {
+    say("note: timm does not know the folder's processor, and may crop images a pixel beside (docs/data.md): "
+        "predictions "
+        "may differ a little there\n");
   }
 }
 

@@ -83,11 +83,13 @@ std::vector<json> named_tokens(const ConfigFile& config, const ConfigFile& map) 
 std::vector<json> extra_tokens(const ConfigFile& config, const ConfigFile& map) {
   std::vector<json> tokens;
   for (const ConfigFile* file : {&config, &map}) {
-    const char* const key =
-        file->all().contains("extra_special_tokens") ? "extra_special_tokens" : "additional_special_tokens";
-    if (file->all().contains(key)) {
-      for (const json& token : file->all()[key]) {  // of a list, or the values of an object
-        take_special(tokens, token, fmt::format("{}: '{}'", file->source(), key));
+    for (const char* key : {"extra_special_tokens", "additional_special_tokens"}) {
+      const json list = file->all().value(key, json());
+      if (!list.empty()) {
+        for (const json& token : list) {  // of a list, or the values of an object
+          take_special(tokens, token, fmt::format("{}: '{}'", file->source(), key));
+        }
+        break;
       }
     }
   }
@@ -190,8 +192,8 @@ bool add_tokens_beside(json& document, const fs::path& folder) {
   }
   json added = before.is_null() ? json::array() : before;
   std::map<std::string, std::size_t> places;  // of the tokens in `added`
-  for (const json& token : added) {
-    places.emplace(ConfigFile::content_of(token), places.size());
+  for (std::size_t i = 0; i < added.size(); ++i) {
+    places.emplace(ConfigFile::content_of(added[i]), i);
   }
   const TokensBeside beside = read_tokens_beside(folder);
   const std::set<std::string> named = contents_of(beside.named);
@@ -232,6 +234,11 @@ bool add_tokens_beside(json& document, const fs::path& folder) {
   return changed;
 }
 
+std::string without_fast(const std::string& name) {
+  constexpr std::string_view fast = "Fast";
+  return name.ends_with(fast) ? name.substr(0, name.size() - fast.size()) : name;
+}
+
 // Sets a field of a part of a document. Whether that changes it.
 bool set(json& part, const char* field, const json& value) {
   const bool changes = part.value(field, json()) != value;
@@ -269,8 +276,8 @@ bool obey_class(json& document, const ConfigFile& config, const std::string& kin
     if (document.contains("decoder") && is_of(document["decoder"], "WordPiece")) {
       changed = set(document["decoder"], "cleanup", true) || changed;
     }
-  } else if (kind == "CLIPTokenizer" && document.contains("decoder")) {
-    changed = document["decoder"] != clip_decoder();
+  } else if (kind == "CLIPTokenizer") {
+    changed = document.value("decoder", json()) != clip_decoder();
     document["decoder"] = clip_decoder();
   } else if (kind == "GPT2Tokenizer" || kind == "RobertaTokenizer" || kind == "BartTokenizer" ||
              kind == "Qwen2Tokenizer") {
@@ -303,9 +310,7 @@ std::string ConfigFile::content_of(const json& token) {
 ConfigFile tokenizer_config(const fs::path& folder) { return ConfigFile(folder / "tokenizer_config.json"); }
 
 std::string tokenizer_class_in(const fs::path& folder) {
-  std::string name = tokenizer_config(folder).optional<std::string>("tokenizer_class").value_or("");
-  constexpr std::string_view fast = "Fast";
-  return name.ends_with(fast) ? name.substr(0, name.size() - fast.size()) : name;
+  return without_fast(tokenizer_config(folder).optional<std::string>("tokenizer_class").value_or(""));
 }
 
 std::string tokenizer_class_of(const fs::path& folder) {
@@ -314,14 +319,19 @@ std::string tokenizer_class_of(const fs::path& folder) {
       {"clip", "CLIPTokenizer"},       {"distilbert", "DistilBertTokenizer"},
       {"electra", "ElectraTokenizer"}, {"gpt2", "GPT2Tokenizer"},
       {"qwen2", "Qwen2Tokenizer"},     {"roberta", "RobertaTokenizer"}};
-  const std::string own = tokenizer_class_in(folder);
-  const fs::path file = folder / "config.json";
-  if (!own.empty() || !fs::exists(file)) {
-    return own;
+  if (tokenizer_config(folder).all().contains("tokenizer_class")) {
+    return tokenizer_class_in(folder);
   }
-  const json config = io::read_json(file);
-  const json type = config.is_object() ? config.value("model_type", json()) : json();
-  const auto known = of_models.find(type.is_string() ? type.get<std::string>() : "");
+  const fs::path file = folder / "config.json";
+  const json config = fs::exists(file) ? io::read_json(file) : json();
+  const auto text_in = [&](const char* key) {
+    const json value = config.is_object() ? config.value(key, json()) : json();
+    return value.is_string() ? value.get<std::string>() : "";
+  };
+  if (const std::string named = without_fast(text_in("tokenizer_class")); !named.empty()) {
+    return named;
+  }
+  const auto known = of_models.find(text_in("model_type"));
   return known == of_models.end() ? "" : known->second;
 }
 
@@ -341,8 +351,8 @@ json with_tokens_beside(json document, const fs::path& folder) {
   }
   json& added = document["added_tokens"];
   std::map<std::string, std::size_t> places;  // of the tokens in `added`
-  for (const json& token : added) {
-    places.emplace(ConfigFile::content_of(token), places.size());
+  for (std::size_t i = 0; i < added.size(); ++i) {
+    places.emplace(ConfigFile::content_of(added[i]), i);
   }
   const auto put = [&](json token) {
     const auto [place, is_new] = places.emplace(ConfigFile::content_of(token), added.size());

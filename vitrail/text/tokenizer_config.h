@@ -39,8 +39,8 @@ ConfigFile tokenizer_config(const std::filesystem::path& folder);
 /// The class of the tokenizer in a folder, as its tokenizer_config.json says: "LlamaTokenizer"; "" if it does not, or
 /// there is none. A class that is called Fast is the one without that.
 std::string tokenizer_class_in(const std::filesystem::path& folder);
-/// The same, or else the class that transformers takes for the "model_type" of the folder's config.json; "" if neither
-/// is there, or the type is another than BERT's, GPT-2's, RoBERTa's, CLIP's and Qwen2's kind.
+/// The same or, where that file says nothing, the class that config.json names or that transformers takes for its
+/// "model_type"; "" if none does, or the type is another than BERT's, GPT-2's, RoBERTa's, CLIP's and Qwen2's kind.
 std::string tokenizer_class_of(const std::filesystem::path& folder);
 
 /// The id of a token in a vocabulary. Throws Error, naming `file`, if it has none there.

@@ -14,6 +14,7 @@
 #include "vitrail/data/scenes/source_fields.h"
 #include "vitrail/data/sequences/sequences.h"
 #include "vitrail/data/sets/sets.h"
+#include "vitrail/data/shards/shards.h"
 #include "vitrail/data/sources/sources.h"
 #include "vitrail/io/csv.h"
 #include "vitrail/io/file.h"
@@ -390,6 +391,9 @@ std::vector<std::string> tasks_beside_classes(const fs::path& source) {
     return tasks;
   }
   const bool is_file = io::is_file(source);  // whose ending does not tell what is in it
+  if (is_file && io::is_tar_name(source) && data::holds_samples(io::Tar::open(source))) {
+    return tasks;  // whose classes are said, and not guessed by folders
+  }
   for (const ImageKind& kind : recognised_kinds()) {
     if (kind.has(source) && (!is_file || can_be_opened(data_of(kind, source)))) {
       tasks.emplace_back(kind.task);

@@ -450,16 +450,19 @@ std::vector<std::string> Language::summary() const {
 }
 
 std::vector<std::pair<std::string, std::string>> Language::facts() const {
-  return {{"model", model_.name},
-          {"architecture", model_.architecture},
-          {"flops", std::to_string(model_.net->flops(block_))},
-          {"vocabulary", std::to_string(tokenizer_->vocab_size())},
-          {"training_tokens", std::to_string(training_->size())},
-          {bytes_per_character, fmt::format("{}", bytes_)},
-          {"validation_tokens", std::to_string(options_.documents       ? evaluation_.tokens
-                                               : validation_ != nullptr ? std::ssize(*validation_)
-                                                                        : 0)},
-          {"block", std::to_string(block_)}};
+  std::vector<std::pair<std::string, std::string>> facts = {{"model", model_.name},
+                                                            {"architecture", model_.architecture},
+                                                            {"flops", std::to_string(model_.net->flops(block_))},
+                                                            {"vocabulary", std::to_string(tokenizer_->vocab_size())},
+                                                            {"training_tokens", std::to_string(training_->size())}};
+  if (validation_ != nullptr) {
+    facts.emplace_back(bytes_per_character, fmt::format("{}", bytes_));
+  }
+  facts.emplace_back("validation_tokens", std::to_string(options_.documents       ? evaluation_.tokens
+                                                         : validation_ != nullptr ? std::ssize(*validation_)
+                                                                                  : 0));
+  facts.emplace_back("block", std::to_string(block_));
+  return facts;
 }
 
 }  // namespace
