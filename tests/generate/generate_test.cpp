@@ -1,19 +1,14 @@
 #include "vitrail/generate/generate.h"
 
 #include <cmath>
-#include <numeric>
-#include <tuple>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <nlohmann/json.hpp>
 
 #include "tests/support/errors.h"
 #include "tests/support/golden.h"
 #include "vitrail/autograd/tape.h"
-#include "vitrail/generate/processors.h"
 #include "vitrail/io/file.h"
-#include "vitrail/models/formats/generation_fields.h"
 #include "vitrail/models/text/encoder_decoder.h"
 #include "vitrail/models/text/text_model.h"
 #include "vitrail/ops/shape/shape.h"
@@ -485,135 +480,6 @@ TEST(GenerateBatch, SaysWhatCannotBeContinuedTogether) {
   EXPECT_TRUE(generate_batch(body, {}, config).empty());
   const auto both = generate_batch(body, {{1, 2}, {3, 4}}, config);
   EXPECT_EQ(both[1][0].ids, generate(body, {3, 4}, config)[0].ids);
-}
-
-TEST(GenerationConfig, RefusesWhatCannotBe) {
-  const auto error = [](auto&& change) {
-    GenerationConfig config;
-    change(config);
-    return error_of([&] { validate(config); });
-  };
-  EXPECT_EQ(error([](GenerationConfig& c) { c.top_p = 0; }), "top_p must be above 0 and at most 1, not 0");
-  EXPECT_EQ(error([](GenerationConfig& c) {
-              c.do_sample = true;
-              c.temperature = 0;
-            }),
-            "temperature must be above 0 with do_sample, not 0: without do_sample the most likely token is taken");
-  EXPECT_EQ(error([](GenerationConfig& c) {
-              c.num_beams = 2;
-              c.num_return_sequences = 3;
-            }),
-            "num_return_sequences 3 must not be more than num_beams 2");
-  EXPECT_EQ(error([](GenerationConfig& c) { c.num_return_sequences = 3; }),
-            "num_return_sequences 3 would be the same text each time: it needs do_sample or num_beams");
-}
-
-// Twenty tokens, transformers' default, are what a folder says if it says so.
-TEST(GenerationConfig, KnowsWhetherAFolderSaysHowLong) {
-  const test::TemporaryFolder folder;
-  const auto length = [&](const char* json, std::int64_t positions) {
-    io::write_atomically(folder / "generation_config.json", json);
-    GenerationConfig config = read_generation_config(folder.path());
-    give_length(config, positions);
-    return config.max_length;
-  };
-  EXPECT_EQ(length(R"({"max_length": 20})", models::unbounded_positions), 20);
-  EXPECT_EQ(length("{}", 64), 64);
-  EXPECT_EQ(length(R"({"max_length": null})", models::unbounded_positions), 512);
-  EXPECT_EQ(length(R"({"max_new_tokens": 7})", 64), 20);
-}
-
-TEST(GenerationConfig, HasTheDefaultsOfItsFile) {
-  nlohmann::json all;
-  for (const auto& [key, value] : models::generation_defaults()) {
-    all[key] = value;
-  }
-  std::vector<std::string> said;
-  const GenerationConfig read = parse_generation_config(all.dump(), "defaults", &said);
-  EXPECT_THAT(said, testing::IsEmpty());
-  const GenerationConfig own;
-  EXPECT_EQ(read.max_length, own.max_length);
-  EXPECT_EQ(read.top_k, own.top_k);
-  EXPECT_EQ(std::tuple(read.num_beams, read.num_return_sequences, read.min_length, read.no_repeat_ngram_size),
-            std::tuple(own.num_beams, own.num_return_sequences, own.min_length, own.no_repeat_ngram_size));
-  EXPECT_EQ(std::tuple(read.temperature, read.top_p, read.typical_p, read.repetition_penalty, read.length_penalty),
-            std::tuple(own.temperature, own.top_p, own.typical_p, own.repetition_penalty, own.length_penalty));
-  EXPECT_EQ(std::tuple(read.do_sample, read.early_stopping, read.epsilon_cutoff, read.eta_cutoff, read.min_p),
-            std::tuple(own.do_sample, own.early_stopping, own.epsilon_cutoff, own.eta_cutoff, own.min_p));
-}
-
-// The scores of a distribution, and what is left of it.
-std::vector<float> filtered(GenerationConfig config, std::vector<float> scores, std::int64_t least = 1) {
-  config.do_sample = true;
-  process_scores(config, Ids{0}, 1, least, scores);
-  return scores;
-}
-
-TEST(Filters, LeaveWhatTransformersLeaves) {
-  const io::Safetensors golden = test::golden("generate/filters.safetensors");
-  const std::vector<float> scores = golden.get("scores").values();
-  const auto expect = [&](const std::string& name, auto&& change, std::int64_t least = 1) {
-    GenerationConfig config;
-    config.top_k = 0;
-    change(config);
-    const std::vector<float> actual = filtered(config, scores, least);
-    const std::vector<float> expected = golden.get(name).values();
-    ASSERT_EQ(actual.size(), expected.size());
-    for (std::size_t i = 0; i < actual.size(); ++i) {
-      EXPECT_EQ(std::isinf(actual[i]), std::isinf(expected[i])) << name << ", token " << i;
-      if (!std::isinf(expected[i])) {
-        EXPECT_FLOAT_EQ(actual[i], expected[i]) << name << ", token " << i;
-      }
-    }
-  };
-  expect("temperature", [](GenerationConfig& c) { c.temperature = 0.7; });
-  expect("top_k", [](GenerationConfig& c) { c.top_k = 7; });
-  expect("top_p", [](GenerationConfig& c) { c.top_p = 0.8; });
-  expect(
-      "top_p.tiny", [](GenerationConfig& c) { c.top_p = 1e-3; }, 3);
-  expect("min_p", [](GenerationConfig& c) { c.min_p = 0.2; });
-  expect("typical_p", [](GenerationConfig& c) { c.typical_p = 0.6; });
-  expect("epsilon", [](GenerationConfig& c) { c.epsilon_cutoff = 0.02; });
-  expect("eta", [](GenerationConfig& c) { c.eta_cutoff = 0.05; });
-  expect("all", [](GenerationConfig& c) {
-    c.temperature = 1.5;
-    c.top_k = 30;
-    c.top_p = 0.9;
-    c.min_p = 0.05;
-    c.typical_p = 0.9;
-    c.repetition_penalty = 1;
-  });
-  expect("renormalized", [](GenerationConfig& c) {
-    c.top_k = 7;
-    c.renormalize_logits = true;
-  });
-  const auto of_nan = [&] { filtered({}, {0, std::nanf(""), 1}, 1); };
-  EXPECT_THAT(error_of(of_nan), testing::HasSubstr("the model gives NaN for the next token"));
-}
-
-// Pearson's test: the frequencies of draws are those of the distribution.
-TEST(Draw, HasTheFrequenciesOfTheDistribution) {
-  const std::vector<float> scores = {0, 1, -1, 2, -INFINITY, 0.5F};
-  double sum = 0;
-  for (const float score : scores) {
-    sum += std::exp(score);
-  }
-  constexpr int draws = 20000;
-  std::vector<int> counts(scores.size(), 0);
-  const Philox random(1, 2);
-  for (int i = 0; i < draws; ++i) {
-    ++counts[static_cast<std::size_t>(draw(scores, random.uniform(static_cast<std::uint64_t>(i))))];
-  }
-  double chi_square = 0;
-  for (std::size_t i = 0; i < scores.size(); ++i) {
-    const double expected = draws * std::exp(scores[i]) / sum;
-    if (expected == 0) {
-      EXPECT_EQ(counts[i], 0);
-    } else {
-      chi_square += (counts[i] - expected) * (counts[i] - expected) / expected;
-    }
-  }
-  EXPECT_LT(chi_square, 18.5);  // four degrees of freedom: exceeded once in a thousand times
 }
 
 }  // namespace

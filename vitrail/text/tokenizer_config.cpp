@@ -345,10 +345,7 @@ std::int64_t id_in(const json& vocab, const std::string& token, const fs::path& 
 
 json with_tokens_beside(json document, const fs::path& folder) {
   const json& vocab = document["model"]["vocab"];
-  std::int64_t next = 0;
-  for (const auto& [token, id] : vocab.items()) {
-    next = std::max(next, id.is_number_integer() ? std::min(id.get<std::int64_t>(), largest_id) + 1 : 0);
-  }
+  std::int64_t next = first_free_id(vocab, json::array());
   json& added = document["added_tokens"];
   std::map<std::string, std::size_t> places;  // of the tokens in `added`
   for (std::size_t i = 0; i < added.size(); ++i) {

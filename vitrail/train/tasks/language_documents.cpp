@@ -1,13 +1,11 @@
 #include "vitrail/train/tasks/language_documents.h"
 
-#include <numeric>
 #include <utility>
 
 #include <fmt/ranges.h>
 
 #include "vitrail/kernels/cpu.h"
 #include "vitrail/text/corpus.h"
-#include "vitrail/text/strings/unicode.h"
 
 namespace vitrail::train {
 
