@@ -59,7 +59,7 @@ void take_special(std::vector<json>& tokens, const json& token, const std::strin
 }
 
 // The tokens that are named as the first one, the last one … of a text, in the order of transformers, and those of
-// single models, as "image_token".
+// single models, as "image_token": objects before strings.
 std::vector<json> named_tokens(const ConfigFile& config, const ConfigFile& map) {
   constexpr std::array roles = {"bos_token", "eos_token", "unk_token", "sep_token",
                                 "pad_token", "cls_token", "mask_token"};
@@ -70,26 +70,13 @@ std::vector<json> named_tokens(const ConfigFile& config, const ConfigFile& map) 
       take_special(tokens, file.all()[key], fmt::format("{}: '{}'", file.source(), key));
     }
   }
-  for (const auto& [key, token] : config.all().items()) {
-    const bool is_token = key.ends_with("_token") && !ConfigFile::content_of(token).empty();
-    if (is_token && std::ranges::find(roles, key) == roles.end()) {
-      take_special(tokens, token, fmt::format("{}: '{}'", config.source(), key));
-    }
-  }
-  return tokens;
-}
-
-// Further special tokens, by their newer or their older name.
-std::vector<json> extra_tokens(const ConfigFile& config, const ConfigFile& map) {
-  std::vector<json> tokens;
-  for (const ConfigFile* file : {&config, &map}) {
-    for (const char* key : {"extra_special_tokens", "additional_special_tokens"}) {
-      const json list = file->all().value(key, json());
-      if (!list.empty()) {
-        for (const json& token : list) {  // of a list, or the values of an object
-          take_special(tokens, token, fmt::format("{}: '{}'", file->source(), key));
-        }
-        break;
+  const std::vector<std::string> keys = config.names_in_order();
+  for (const bool objects : {true, false}) {
+    for (const std::string& key : keys) {
+      const json& token = config.all()[key];
+      const bool is_token = key.ends_with("_token") && !ConfigFile::content_of(token).empty();
+      if (is_token && token.is_object() == objects && std::ranges::find(roles, key) == roles.end()) {
+        take_special(tokens, token, fmt::format("{}: '{}'", config.source(), key));
       }
     }
   }
@@ -103,6 +90,31 @@ struct TokensBeside {
   std::vector<json> named;              // special ones, which need not be among these
   std::vector<json> extra;              // further special ones
 };
+
+// Takes the special tokens that are named, and further ones, by their newer or their older name: of a list, or, with
+// names of their own, of an object.
+void take_named_and_extra(TokensBeside& tokens, const ConfigFile& config, const ConfigFile& map) {
+  tokens.named = named_tokens(config, map);
+  for (const ConfigFile* file : {&config, &map}) {
+    for (const char* key : {"extra_special_tokens", "additional_special_tokens"}) {
+      const json further = file->all().value(key, json());
+      if (further.empty()) {
+        continue;
+      }
+      const std::string place = fmt::format("{}: '{}'", file->source(), key);
+      if (further.is_object()) {
+        for (const std::string& name : file->names_in_order(key)) {
+          take_special(tokens.named, further[name], place);
+        }
+      } else {
+        for (const json& token : further) {
+          take_special(tokens.extra, token, place);
+        }
+      }
+      break;
+    }
+  }
+}
 
 std::set<std::string> contents_of(const std::vector<json>& tokens) {
   std::set<std::string> contents;
@@ -131,13 +143,11 @@ TokensBeside read_tokens_beside(const fs::path& folder) {
       check(tokens.listed.emplace(id, std::move(added)).second, "{}: '{}': two tokens have the id {}", config.source(),
             key, id);
     }
-    tokens.named = named_tokens(config, ConfigFile(""));
-    tokens.extra = extra_tokens(config, ConfigFile(""));
+    take_named_and_extra(tokens, config, ConfigFile(""));
     return tokens;
   }
   const ConfigFile map(folder / "special_tokens_map.json");
-  tokens.named = named_tokens(config, map);
-  tokens.extra = extra_tokens(config, map);
+  take_named_and_extra(tokens, config, map);
   std::set<std::string> special = contents_of(tokens.named);
   special.merge(contents_of(tokens.extra));
   const fs::path file = folder / "added_tokens.json";
@@ -305,6 +315,20 @@ std::string ConfigFile::token(const std::string& key, const std::string& usual) 
 std::string ConfigFile::content_of(const json& token) {
   const json& name = token.is_object() && token.contains("content") ? token["content"] : token;
   return name.is_string() ? name.get<std::string>() : "";
+}
+
+std::vector<std::string> ConfigFile::names_in_order(const std::string& key) const {
+  std::vector<std::string> names;
+  if (!json_.empty()) {
+    using Ordered = nlohmann::ordered_json;
+    const Ordered all = Ordered::parse(io::read_text(source_));  // which was valid when json_ was read
+    const Ordered& fields = key.empty() ? all : all.at(key);
+    names.reserve(fields.size());
+    for (const auto& [name, value] : fields.items()) {
+      names.push_back(name);
+    }
+  }
+  return names;
 }
 
 ConfigFile tokenizer_config(const fs::path& folder) { return ConfigFile(folder / "tokenizer_config.json"); }

@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include <nlohmann/json.hpp>
 
@@ -28,6 +29,8 @@ class ConfigFile {
   /// The same of such a value; "" if it names none.
   static std::string content_of(const nlohmann::json& token);
   const nlohmann::json& all() const { return json_; }
+  /// The names of the fields, or of those of the object that is the field `key`, in the order of the file.
+  std::vector<std::string> names_in_order(const std::string& key = "") const;
   const std::string& source() const { return source_; }
 
  private:
