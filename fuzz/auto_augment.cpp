@@ -4,10 +4,11 @@
 #include "folder.h"
 #include "memory_limit.h"
 #include "require.h"
+#include "target.h"
 #include "vitrail/data/transforms.h"
 #include "vitrail/tensor/error.h"
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+FUZZ_TARGET(auto_augment)(const std::uint8_t* data, std::size_t size) {
   using namespace vitrail;
   const MemoryLimit limit;
   try {

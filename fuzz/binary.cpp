@@ -4,6 +4,7 @@
 #include "dataset.h"
 #include "folder.h"
 #include "memory_limit.h"
+#include "target.h"
 
 namespace {
 
@@ -13,7 +14,7 @@ constexpr std::string_view two_labels("\0\0\x08\x01\0\0\0\x02\0\x01", 10);
 
 }  // namespace
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+FUZZ_TARGET(binary)(const std::uint8_t* data, std::size_t size) {
   static const Folder folder("binary");
   if (size == 0) {
     return 0;

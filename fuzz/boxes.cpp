@@ -3,6 +3,7 @@
 #include "folder.h"
 #include "memory_limit.h"
 #include "require.h"
+#include "target.h"
 #include "two_images.h"
 #include "vitrail/data/boxes/boxed_images.h"
 #include "vitrail/tensor/error.h"
@@ -26,7 +27,7 @@ void read_boxes(const std::filesystem::path& source) {
 
 }  // namespace
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+FUZZ_TARGET(boxes)(const std::uint8_t* data, std::size_t size) {
   static const Folder folder("boxes");
   static const bool ready = with_two_images(folder);
   require(ready);

@@ -2,6 +2,7 @@
 #include "folder.h"
 #include "memory_limit.h"
 #include "require.h"
+#include "target.h"
 #include "two_images.h"
 #include "vitrail/data/pairs/captioned_images.h"
 #include "vitrail/tensor/error.h"
@@ -22,7 +23,7 @@ void read_captions(const std::filesystem::path& source) {
 
 }  // namespace
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+FUZZ_TARGET(captions)(const std::uint8_t* data, std::size_t size) {
   static const Folder folder("captions");
   static const bool ready = with_two_images(folder);
   require(ready);

@@ -5,6 +5,7 @@
 #include "folder.h"
 #include "memory_limit.h"
 #include "require.h"
+#include "target.h"
 #include "vitrail/io/json.h"
 #include "vitrail/models/detection/detr_folder.h"
 #include "vitrail/models/joint/vqa_folder.h"
@@ -75,7 +76,7 @@ void read_others(std::string_view text) {
 
 }  // namespace
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+FUZZ_TARGET(config)(const std::uint8_t* data, std::size_t size) {
   const MemoryLimit limit;
   const std::string_view text = text_of(data, size);
   read_json(text);

@@ -4,9 +4,10 @@
 #include "dataset.h"
 #include "folder.h"
 #include "memory_limit.h"
+#include "target.h"
 #include "two_images.h"
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+FUZZ_TARGET(csv)(const std::uint8_t* data, std::size_t size) {
   static const Folder folder("csv");
   static const bool ready = with_two_images(folder);
   require(ready);

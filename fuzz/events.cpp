@@ -4,9 +4,10 @@
 #include "folder.h"
 #include "memory_limit.h"
 #include "require.h"
+#include "target.h"
 #include "vitrail/tensor/error.h"
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+FUZZ_TARGET(events)(const std::uint8_t* data, std::size_t size) {
   using namespace vitrail;
   static const Folder folder("events");
   const MemoryLimit limit;

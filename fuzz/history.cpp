@@ -2,10 +2,11 @@
 #include "folder.h"
 #include "memory_limit.h"
 #include "require.h"
+#include "target.h"
 #include "vitrail/tensor/error.h"
 #include "vitrail/train/run/records.h"
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+FUZZ_TARGET(history)(const std::uint8_t* data, std::size_t size) {
   using namespace vitrail;
   static const Folder folder("history");
   const MemoryLimit limit;

@@ -5,9 +5,10 @@
 #include <cstdlib>
 
 #include "memory_limit.h"
+#include "target.h"
 #include "vitrail/tensor/error.h"
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+FUZZ_TARGET(image)(const std::uint8_t* data, std::size_t size) {
   const MemoryLimit limit;
   using namespace vitrail;
   try {

@@ -8,9 +8,10 @@
 #include "folder.h"
 #include "memory_limit.h"
 #include "require.h"
+#include "target.h"
 #include "vitrail/tensor/error.h"
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+FUZZ_TARGET(kwargs)(const std::uint8_t* data, std::size_t size) {
   const MemoryLimit limit;
   try {
     const std::string json = vitrail::models::kwargs_to_json({"name=" + std::string(text_of(data, size))});

@@ -4,9 +4,10 @@
 #include "folder.h"
 #include "memory_limit.h"
 #include "require.h"
+#include "target.h"
 #include "vitrail/tensor/error.h"
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+FUZZ_TARGET(mae)(const std::uint8_t* data, std::size_t size) {
   using namespace vitrail;
   static const Folder folder("mae");
   const MemoryLimit limit;

@@ -2,10 +2,11 @@
 #include "folder.h"
 #include "memory_limit.h"
 #include "require.h"
+#include "target.h"
 #include "vitrail/tensor/error.h"
 #include "vitrail/text/parallel_text.h"
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+FUZZ_TARGET(pairs)(const std::uint8_t* data, std::size_t size) {
   using namespace vitrail;
   const MemoryLimit limit;
   const std::string_view input = text_of(data, size);

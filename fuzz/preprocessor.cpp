@@ -2,11 +2,12 @@
 #include "folder.h"
 #include "memory_limit.h"
 #include "require.h"
+#include "target.h"
 #include "vitrail/data/transforms.h"
 #include "vitrail/models/model.h"
 #include "vitrail/tensor/error.h"
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+FUZZ_TARGET(preprocessor)(const std::uint8_t* data, std::size_t size) {
   using namespace vitrail;
   static const Folder folder("preprocessor");
   folder.write("config.json",

@@ -5,6 +5,7 @@
 #include "folder.h"
 #include "memory_limit.h"
 #include "require.h"
+#include "target.h"
 #include "vitrail/io/image.h"
 #include "vitrail/tensor/error.h"
 
@@ -33,7 +34,7 @@ void read_questions(const std::filesystem::path& source) {
 
 }  // namespace
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+FUZZ_TARGET(questions)(const std::uint8_t* data, std::size_t size) {
   static const Folder folder("questions");
   static const bool ready = [] {
     std::filesystem::create_directories(folder.path() / "images");

@@ -3,13 +3,14 @@
 #include "folder.h"
 #include "memory_limit.h"
 #include "require.h"
+#include "target.h"
 #include "vitrail/data/scenes/read.h"
 #include "vitrail/data/scenes/sample.h"
 #include "vitrail/data/scenes/source.h"
 #include "vitrail/data/scenes/truth.h"
 #include "vitrail/tensor/error.h"
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+FUZZ_TARGET(scenes)(const std::uint8_t* data, std::size_t size) {
   using namespace vitrail;
   static const Folder folder("scenes");
   static const data::Scene scene = data::sample_scene({}, 0);

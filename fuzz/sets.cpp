@@ -6,6 +6,7 @@
 #include "folder.h"
 #include "memory_limit.h"
 #include "require.h"
+#include "target.h"
 #include "vitrail/tensor/error.h"
 
 namespace {
@@ -33,7 +34,7 @@ void try_to(Read&& read) {
 
 }  // namespace
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+FUZZ_TARGET(sets)(const std::uint8_t* data, std::size_t size) {
   static const Folder folder("sets");
   const MemoryLimit limit;
   const std::string text(text_of(data, size));

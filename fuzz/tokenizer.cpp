@@ -9,6 +9,7 @@
 #include "folder.h"
 #include "memory_limit.h"
 #include "require.h"
+#include "target.h"
 #include "vitrail/tensor/error.h"
 #include "vitrail/text/older_layouts.h"
 #include "vitrail/text/sentencepiece_file.h"
@@ -39,7 +40,7 @@ void use(const text::Tokenizer& tokenizer) {
 
 }  // namespace
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+FUZZ_TARGET(tokenizer)(const std::uint8_t* data, std::size_t size) {
   const MemoryLimit limit;
   const std::string_view input = text_of(data, size);
   try {

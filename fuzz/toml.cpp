@@ -9,9 +9,10 @@
 #include <nlohmann/json.hpp>
 
 #include "memory_limit.h"
+#include "target.h"
 #include "vitrail/tensor/error.h"
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+FUZZ_TARGET(toml)(const std::uint8_t* data, std::size_t size) {
   const MemoryLimit limit;
   using namespace vitrail;
   const std::string text(reinterpret_cast<const char*>(data), size);

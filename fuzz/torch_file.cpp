@@ -7,9 +7,10 @@
 
 #include "memory_limit.h"
 #include "require.h"
+#include "target.h"
 #include "vitrail/tensor/error.h"
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+FUZZ_TARGET(torch_file)(const std::uint8_t* data, std::size_t size) {
   const MemoryLimit limit;
   using namespace vitrail;
   const auto owner = std::make_shared<const std::vector<std::uint8_t>>(data, data + size);

@@ -2,6 +2,7 @@
 #include "folder.h"
 #include "memory_limit.h"
 #include "require.h"
+#include "target.h"
 #include "vitrail/tensor/error.h"
 #include "vitrail/train/run/checkpoint.h"
 
@@ -16,7 +17,7 @@ struct NoNetwork final : vitrail::nn::Network {
 
 }  // namespace
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+FUZZ_TARGET(train_state)(const std::uint8_t* data, std::size_t size) {
   using namespace vitrail;
   static const Folder folder("train-state");
   const MemoryLimit limit;
