@@ -1,4 +1,4 @@
-// Several ranks train as one process does. Here they are threads; tests/cli/ranks_test.cpp has processes of MPI.
+// Several ranks train as one process does. Here they are threads; tests/cli/train/ranks_test.cpp has processes of MPI.
 #include "vitrail/train/run/ranks.h"
 
 #include <cmath>
