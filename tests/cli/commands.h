@@ -60,11 +60,15 @@ class InAFolder : public ::testing::Test {
     EXPECT_THAT(outcome.err, ::testing::HasSubstr(words));
     EXPECT_EQ(outcome.out, "");
   }
+  // What a command prints that succeeds.
+  static std::string printed(const std::string& command) {
+    const Outcome outcome = vitrail(command);
+    EXPECT_EQ(outcome.status, 0) << command << ": " << outcome.err;
+    return outcome.out;
+  }
   // What a command prints with --json.
   static nlohmann::json json_of(const std::string& command) {
-    const Outcome outcome = vitrail(command + " --json");
-    EXPECT_EQ(outcome.status, 0) << outcome.err;
-    return nlohmann::json::parse(outcome.out);
+    return nlohmann::json::parse(printed(command + " --json"));
   }
   // A command that knows the checkpoints of the sources.
   static Outcome with_shipped(const std::string& arguments) {

@@ -4,11 +4,13 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
 
 #include "tests/support/errors.h"
 #include "tests/support/golden.h"
 #include "vitrail/autograd/tape.h"
 #include "vitrail/io/file.h"
+#include "vitrail/io/json.h"
 #include "vitrail/models/text/encoder_decoder.h"
 #include "vitrail/models/text/text_model.h"
 #include "vitrail/ops/shape/shape.h"
@@ -221,7 +223,7 @@ TEST_P(Continuation, IsTheSameInContinuousBatches) {
         std::int64_t tokens = 0;
         for (std::size_t i = 0; i < prompts.size(); ++i) {
           const auto alone = generate(models::language_of(model_), prompts[i], config_,
-                                      {.seed = 2, .first_prompt = static_cast<std::int64_t>(i)});
+                                      {.seed = 2, .numbers = {static_cast<std::int64_t>(i)}});
           ASSERT_EQ(all[i].size(), alone.size());
           for (std::size_t j = 0; j < alone.size(); ++j) {
             EXPECT_EQ(all[i][j].ids, alone[j].ids) << "prompt " << i << ", batch " << batch << ", beams " << beams;
@@ -255,6 +257,31 @@ TEST_P(Continuation, KeepsItsCacheInFewerBits) {
     EXPECT_TRUE(bytes == 0 || state->bytes() <= bytes) << name_of(dtype);  // heads are so narrow that scales count
     bytes = state->bytes();
   }
+}
+
+// Where several fields say how long a text becomes (tools/golden/generation.py).
+TEST(Lengths, AreThoseOfTransformers) {
+  const models::TextModel model = models::load_text_model(test::golden_path("models/text/gpt2"));
+  const nlohmann::json all = io::read_json(test::golden_path("generate/lengths.json"));
+  ASSERT_EQ(all.size(), 7U);
+  for (const nlohmann::json& one : all) {
+    const GenerationConfig config = parse_generation_config(one["config"].dump(), "config");
+    const std::vector<Sequence> found = generate(models::language_of(model), one["prompt"].get<Ids>(), config);
+    EXPECT_EQ(found.front().ids, one["ids"].get<Ids>()) << one["name"];
+  }
+}
+
+// The last token is forced where a text has to end, also if its limit is its own.
+TEST(Lengths, ForceTheLastTokenOfEachText) {
+  const models::TextModel model = models::load_text_model(test::golden_path("models/text/gpt2"));
+  GenerationConfig config;
+  config.max_length = 20;
+  config.forced_eos_token_id = {3};
+  const auto all = generate_all(models::language_of(model), {{5, 6}, {7, 8, 9}}, config, 2, {.limits = {4, 30}});
+  EXPECT_EQ(std::ssize(all[0].front().ids), 4);
+  EXPECT_EQ(all[0].front().ids.back(), 3);
+  EXPECT_EQ(std::ssize(all[1].front().ids), 17);
+  EXPECT_EQ(all[1].front().ids.back(), 3);
 }
 
 class Sampling : public Continuation {};

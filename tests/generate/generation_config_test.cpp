@@ -38,6 +38,11 @@ TEST(GenerationConfig, RefusesWhatCannotBe) {
             "num_return_sequences 3 must not be more than num_beams 2");
   EXPECT_EQ(error([](GenerationConfig& c) { c.num_return_sequences = 3; }),
             "num_return_sequences 3 would be the same text each time: it needs do_sample or num_beams");
+  EXPECT_EQ(error([](GenerationConfig& c) {
+              c.suppress_tokens = {4, 2};
+              c.forced_eos_token_id = {3, 2};
+            }),
+            "forced_eos_token_id 2 is forced, and suppress_tokens forbids it");
 }
 
 // Twenty tokens, transformers' default, are what a folder says if it says so.

@@ -19,7 +19,7 @@ using Ids = std::vector<std::int64_t>;
 // The scores of a distribution, and what is left of it.
 std::vector<float> filtered(GenerationConfig config, std::vector<float> scores, std::int64_t least = 1) {
   config.do_sample = true;
-  process_scores(config, Ids{0}, 1, least, scores);
+  process_scores(config, Ids{0}, 1, 10, least, scores);
   return scores;
 }
 

@@ -9,6 +9,7 @@
 namespace vitrail::generate {
 namespace {
 
+using Ids = std::vector<std::int64_t>;
 using test::error_of;
 
 // A small translator with random weights, whose tokens are bytes below 50; 0 ends a text.
@@ -48,6 +49,35 @@ TEST_F(Translate, GivesEachLineWhatItWouldGetAlone) {
     EXPECT_EQ(all[2].best.front().text, "");
     EXPECT_EQ(all[1].tokens.size(), 7U);
   }
+}
+
+// A line draws by its own number, whichever lines are translated with it; equal lines draw each by itself.
+TEST_F(Translate, DrawsForEachLineByItself) {
+  const std::vector<std::string> lines = {"!!", "\"#!+-)(", "!!", "$", "&%!", "!!"};
+  config_.num_beams = 1;
+  config_.do_sample = true;
+  config_.temperature = 3;
+  const auto drawn = [&](std::int64_t batch_lines, std::uint64_t seed) {
+    TranslateOptions options;
+    options.batch_lines = batch_lines;
+    options.generate.seed = seed;
+    std::vector<Ids> all;
+    for (const LineTranslations& line : translated(lines, options)) {
+      all.push_back(line.best.front().ids);
+    }
+    return all;
+  };
+  const std::vector<Ids> together = drawn(0, 0);
+  EXPECT_EQ(drawn(1, 0), together);
+  EXPECT_EQ(drawn(2, 0), together);
+  EXPECT_NE(drawn(0, 1), together);
+  EXPECT_NE(together[0], together[2]);
+  const Ids later =
+      translate(models::translator_of(model_), text::byte_tokenizer(), config_, std::vector{lines[5]}, {}, 6)
+          .front()
+          .best.front()
+          .ids;
+  EXPECT_EQ(later, together[5]);
 }
 
 TEST_F(Translate, LimitsBatchesByLinesAndTranslationsByTheirLines) {

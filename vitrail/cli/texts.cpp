@@ -233,6 +233,13 @@ void say_generation_config(const std::string& source, std::vector<std::string> s
   }
 }
 
+void add_seed_flag(CLI::App& command, std::optional<std::uint64_t>& seed) {
+  command.add_option("--seed", seed, "Of the draws, if the model's generation_config.json has do_sample (default: 0)")
+      ->check(at_least(0))
+      ->type_name("N")
+      ->group("Search");
+}
+
 void note_idle(const std::vector<std::pair<const char*, bool>>& given, const char* partner) {
   std::vector<std::string> names;
   for (const auto& [name, is_given] : given) {

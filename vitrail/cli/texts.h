@@ -81,6 +81,8 @@ void as_generation_usage(const std::function<void()>& read, const std::map<std::
 /// Says on stderr what the config of a folder changes ("num_beams 5"), but for the fields that flags have replaced.
 void say_generation_config(const std::string& source, std::vector<std::string> said,
                            const std::vector<std::pair<std::string, bool>>& replaced);
+/// Adds --seed, for a command that draws only if the model's generation_config.json says so.
+void add_seed_flag(CLI::App& command, std::optional<std::uint64_t>& seed);
 /// Says on stderr which of these flags were given, as without `partner` they change nothing.
 void note_idle(const std::vector<std::pair<const char*, bool>>& given, const char* partner);
 /// Says on stderr how many of these ids of a text stand for what the tokenizer has no token for, if any do.

@@ -292,6 +292,10 @@ class Batch {
   double prompt_seconds_ = 0;
 };
 
+std::int64_t number_of(const GenerateOptions& options, std::size_t prompt) {
+  return options.numbers.empty() ? static_cast<std::int64_t>(prompt) : options.numbers.at(prompt);
+}
+
 bool is_interrupted(const GenerateOptions& options) { return options.interrupted && options.interrupted(); }
 
 // What has come of the searches of a batch that began at `begin`.
@@ -329,7 +333,7 @@ std::vector<std::vector<Sequence>> generate_batch(const models::LanguageBody& mo
   for (const Ids& prompt : prompts) {
     const std::int64_t most =
         options.limits.empty() ? most_new : std::min(most_new, options.limits.at(searches.size()));
-    searches.push_back(begin_search({prompt, config, options, options.first_prompt + std::ssize(searches), most}));
+    searches.push_back(begin_search({prompt, config, options, number_of(options, searches.size()), most}));
     all.push_back({searches.back().get(), &prompt, 1});
   }
   const autograd::NoGrad no_grad;
@@ -353,7 +357,7 @@ std::vector<std::vector<Sequence>> generate_all(const models::LanguageBody& mode
     const std::int64_t limit =
         options.limits.empty() ? std::numeric_limits<std::int64_t>::max() : options.limits.at(searches.size());
     const std::int64_t most = check_prompts(model, {prompt}, config, options, limit);
-    searches.push_back(begin_search({prompt, config, options, options.first_prompt + std::ssize(searches), most}));
+    searches.push_back(begin_search({prompt, config, options, number_of(options, searches.size()), most}));
   }
   const autograd::NoGrad no_grad;
   const Clock::time_point begin = Clock::now();

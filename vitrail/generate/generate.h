@@ -47,7 +47,7 @@ struct GenerateOptions {
   /// Of sampling: sequence i of prompt p draws from (seed, p n + i) alone, where n is num_return_sequences. Equal
   /// prompts have sequences of their own.
   std::uint64_t seed = 0;
-  std::int64_t first_prompt = 0;  ///< the number p of the first prompt
+  std::vector<std::int64_t> numbers = {};  ///< the number p of each prompt; empty: 0, 1, …
   /// Lets a text become longer than the model's positions, outside of a beam search: when they are full, the model
   /// reads the second half of them anew, as a text of its own, and goes on from there. Of a prompt that is longer, it
   /// reads what would be in view if it had been generated.
@@ -74,7 +74,7 @@ std::vector<Sequence> generate(const models::LanguageBody& model, const std::vec
                                const GenerationConfig& config, const GenerateOptions& options = {},
                                Statistics* statistics = nullptr);
 /// The continuations of each of several prompts of one length, which are read together. Those of prompt p are what
-/// generate() gives for it alone as `first_prompt` p. The model may be a Translation, whose sources the prompts belong
+/// generate() gives for it alone with the number p. The model may be a Translation, whose sources the prompts belong
 /// to; it cannot slide.
 std::vector<std::vector<Sequence>> generate_batch(const models::LanguageBody& model,
                                                   const std::vector<std::vector<std::int64_t>>& prompts,

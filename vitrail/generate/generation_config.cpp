@@ -137,7 +137,7 @@ GenerationConfig parse_generation_config(std::string_view text, const std::strin
   c.max_length = count("max_length", c.max_length);
   c.says_length = c.max_new_tokens || !f.is_unset("max_length");
   c.min_length = count("min_length", 0);
-  c.min_new_tokens = count("min_new_tokens", 0);
+  c.min_new_tokens = f.optional<std::int64_t>("min_new_tokens", counts);
   c.do_sample = f.optional<bool>("do_sample").value_or(false);
   c.num_beams = count("num_beams", 1);
   c.says_beams = !f.is_unset("num_beams");
@@ -201,6 +201,14 @@ void validate(const GenerationConfig& c) {
   check(std::ranges::find(c.stop_strings, "") == c.stop_strings.end(),
         "stop_strings has an empty one, behind which every text would end at once");
   check(c.no_repeat_ngram_size >= 0, "no_repeat_ngram_size must be at least 0, not {}", c.no_repeat_ngram_size);
+  const auto forced = [&](std::string_view field, std::int64_t id) {
+    check(std::ranges::find(c.suppress_tokens, id) == c.suppress_tokens.end(),
+          "{} {} is forced, and suppress_tokens forbids it", field, id);
+  };
+  std::ranges::for_each(c.forced_eos_token_id, [&](std::int64_t id) { forced("forced_eos_token_id", id); });
+  if (c.forced_bos_token_id) {
+    forced("forced_bos_token_id", *c.forced_bos_token_id);
+  }
   check(!c.max_new_tokens || *c.max_new_tokens >= 1, "max_new_tokens must be at least 1, not {}",
         c.max_new_tokens.value_or(0));
 }

@@ -28,7 +28,7 @@ struct GenerationConfig {
   std::int64_t max_length = 20;  ///< of prompt and new tokens together, unless max_new_tokens is set
   bool says_length = false;      ///< whether the file that was read has one of these two
   std::int64_t min_length = 0;
-  std::int64_t min_new_tokens = 0;
+  std::optional<std::int64_t> min_new_tokens;  ///< counts instead of min_length
   bool do_sample = false;
   std::int64_t num_beams = 1;
   bool says_beams = false;  ///< whether the file that was read has num_beams

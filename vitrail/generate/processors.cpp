@@ -221,8 +221,8 @@ void renormalize(Scores scores) {
 
 }  // namespace
 
-void process_scores(const GenerationConfig& config, History ids, std::int64_t prompt, std::int64_t least,
-                    Scores scores) {
+void process_scores(const GenerationConfig& config, History ids, std::int64_t prompt, std::int64_t most_new,
+                    std::int64_t least, Scores scores) {
   check(std::ranges::none_of(scores, [](float score) { return std::isnan(score); }),
         "the model gives NaN for the next token: its weights are not finite, or far too large");
   const std::int64_t length = std::ssize(ids);
@@ -233,13 +233,13 @@ void process_scores(const GenerationConfig& config, History ids, std::int64_t pr
     forbid_repeated_ngrams(scores, ids, config.no_repeat_ngram_size);
   }
   forbid_words(scores, ids, config);
-  if (length < config.min_length || length - prompt < config.min_new_tokens) {
+  if (config.min_new_tokens ? length - prompt < *config.min_new_tokens : length < config.min_length) {
     forbid(scores, config.eos_token_id);
   }
   if (config.forced_bos_token_id && length == 1) {
     force(scores, {*config.forced_bos_token_id});
   }
-  if (!config.forced_eos_token_id.empty() && length == prompt + config.most_new_tokens(prompt) - 1) {
+  if (!config.forced_eos_token_id.empty() && length == prompt + most_new - 1) {
     force(scores, config.forced_eos_token_id);
   }
   forbid(scores, config.suppress_tokens);

@@ -11,11 +11,12 @@
 namespace vitrail::generate {
 
 /// Changes the scores of all tokens that could follow `ids`, of which the first `prompt` are the prompt: logits, or, in
-/// a beam search, their log-softmax. A token that must not follow gets -∞. With do_sample, temperature and the filters
-/// of sampling follow (top_k, top_p, min_p, typical_p, epsilon_cutoff, eta_cutoff), which leave at least `least`
-/// tokens. The order is that of transformers' _get_logits_processor().
+/// a beam search, their log-softmax. At most `most_new` tokens are added to the prompt. A token that must not follow
+/// gets -∞. With do_sample, temperature and the filters of sampling follow (top_k, top_p, min_p, typical_p,
+/// epsilon_cutoff, eta_cutoff), which leave at least `least` tokens. The order is that of transformers'
+/// _get_logits_processor().
 void process_scores(const GenerationConfig& config, std::span<const std::int64_t> ids, std::int64_t prompt,
-                    std::int64_t least, std::span<float> scores);
+                    std::int64_t most_new, std::int64_t least, std::span<float> scores);
 
 /// The index of the first element whose cumulative share of e^score exceeds `uniform`, from [0, 1): a draw from the
 /// distribution softmax(scores).

@@ -52,7 +52,7 @@ class EachSearch final : public Search {
         copy.assign(own.begin(), own.end());
         own = copy;
       }
-      process_scores(config, with_prompt(task_, added), std::ssize(task_.prompt), 1, own);
+      process_scores(config, with_prompt(task_, added), std::ssize(task_.prompt), task_.most_new, 1, own);
       const Philox draws(task_.options.seed, static_cast<std::uint64_t>(task_.number * count + i));
       const std::int64_t token =
           config.do_sample ? draw(own, draws.uniform(added.size())) : kernels::largest(own, 1).front();
@@ -153,7 +153,8 @@ class BeamSearch final : public Search {
     for (std::size_t i = 0; i < running_.size(); ++i) {
       const std::span<float> own = scores.subspan(i * width, width);
       kernels::softmax_forward({1, vocabulary, DType::f32, true}, own.data(), own.data());
-      process_scores(task_.config, with_prompt(task_, running_[i].ids), std::ssize(task_.prompt), least, own);
+      process_scores(task_.config, with_prompt(task_, running_[i].ids), std::ssize(task_.prompt), task_.most_new, least,
+                     own);
       if (task_.config.do_sample) {
         std::ranges::for_each(own, [&](float& score) { score += running_[i].score; });
         continue;

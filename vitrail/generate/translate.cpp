@@ -86,7 +86,7 @@ std::vector<std::vector<TranslatedLine>> translate_together(const models::Transl
                                                             const text::Tokenizer& tokenizer,
                                                             const GenerationConfig& config, const Sources& sources,
                                                             std::span<const std::size_t> numbers,
-                                                            const TranslateOptions& options) {
+                                                            std::int64_t first_line, const TranslateOptions& options) {
   const autograd::NoGrad no_grad;
   const std::int64_t start = start_token(config);
   GenerateOptions own = options.generate;
@@ -94,6 +94,7 @@ std::vector<std::vector<TranslatedLine>> translate_together(const models::Transl
   for (const std::size_t number : numbers) {
     const Ids& ids = sources.ids[number];
     row.add(ids);
+    own.numbers.push_back(first_line + static_cast<std::int64_t>(number) - 1);
     if (options.most_growth > 0) {
       own.limits.push_back(static_cast<std::int64_t>(options.most_growth * static_cast<double>(ids.size())) + 10);
     }
@@ -148,7 +149,7 @@ std::vector<LineTranslations> translate(const models::Translator& model, const t
     }
     const std::span<const std::size_t> numbers = batches[i];
     std::vector<std::vector<TranslatedLine>> best =
-        translate_together(model, tokenizer, config, sources, numbers, options);
+        translate_together(model, tokenizer, config, sources, numbers, first_line, options);
     for (std::size_t at = 0; at < best.size(); ++at) {
       result[numbers[at]].best = std::move(best[at]);
     }

@@ -39,7 +39,7 @@ struct TranslateOptions {
   /// A translation has at most this many times the tokens of its line, and ten more; 0: no limit but the config's.
   double most_growth = 0;
   bool alignment = false;
-  GenerateOptions generate = {};  ///< without `stop` and `slides`
+  GenerateOptions generate = {};  ///< without `stop`, `slides` and `numbers`: those are the lines'
   /// Called after each batch with the number of lines that have been translated so far, by one thread at a time.
   std::function<void(std::int64_t lines)> advance = {};
 };

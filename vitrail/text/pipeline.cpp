@@ -1,6 +1,7 @@
 #include "vitrail/text/pipeline.h"
 
 #include <algorithm>
+#include <array>
 #include <initializer_list>
 #include <utility>
 
@@ -12,6 +13,10 @@
 
 namespace vitrail::text {
 namespace {
+
+// What transformers' tokenizers give of a text, where their config does not say it by the class.
+constexpr const char* input_names = "model_input_names";
+constexpr std::array names_with_types = {"input_ids", "token_type_ids", "attention_mask"};
 
 // Turns ranges of bytes of a text into ranges of code points.
 class CodePointOffsets {
@@ -123,7 +128,7 @@ class PipelineEngine : public Engine {
   void save(const std::filesystem::path& folder, bool type_ids) const override {
     io::write_atomically(folder / "tokenizer.json", pipeline_.document);
     io::write_atomically(folder / "tokenizer_config.json",
-                         pipeline_.config.empty() ? own_config(type_ids) : pipeline_.config);
+                         pipeline_.config.empty() ? own_config(type_ids) : given_config(type_ids));
   }
   std::optional<Truncation> truncation() const override { return pipeline_.truncation; }
   std::optional<Padding> padding() const override { return pipeline_.padding; }
@@ -133,6 +138,18 @@ class PipelineEngine : public Engine {
     std::size_t begin;
     std::size_t end;
   };
+
+  // The tokenizer_config.json that there was. A class of no model gives type ids only where it says so.
+  std::string given_config(bool type_ids) const {
+    auto config = nlohmann::ordered_json::parse(pipeline_.config);
+    const auto kind = config.value("tokenizer_class", nlohmann::ordered_json());
+    const bool of_no_model = kind.is_null() || kind == "PreTrainedTokenizerFast" || kind == "TokenizersBackend";
+    if (!type_ids || !of_no_model || config.contains(input_names)) {
+      return pipeline_.config;
+    }
+    config[input_names] = names_with_types;
+    return config.dump(2) + "\n";
+  }
 
   // A tokenizer_config.json for transformers' AutoTokenizer, which without one guesses by the model, and makes of a
   // BERT's tokenizer one that lower-cases.
@@ -154,7 +171,7 @@ class PipelineEngine : public Engine {
     name("cls_token", {"[CLS]", as_roberta ? "<s>" : "[CLS]"});
     name("sep_token", {"[SEP]", as_roberta ? "</s>" : "[SEP]"});
     if (type_ids) {
-      config["model_input_names"] = {"input_ids", "token_type_ids", "attention_mask"};
+      config[input_names] = names_with_types;
     }
     return config.dump(2) + "\n";
   }

@@ -29,8 +29,8 @@ TEST_F(ImageFiles, AreCountedIfTheyAreNoImages) {
               HasSubstr(note));
   EXPECT_THAT(vitrail("index " + path("mixed") + " --model " + best() + " --output " + path("m.index")).err,
               HasSubstr(note));
-  EXPECT_THAT(vitrail("project " + path("m.safetensors") + " --data " + path("mixed")).err,
-              Not(HasSubstr("terminate")));
+  refuses("project " + path("m.safetensors") + " --output " + path("plane") + " --images " + path("mixed"),
+          "has a single feature, which lies beside no other");
   EXPECT_THAT(vitrail("predict " + best() + " " + path("mixed/a.png")).err, Not(HasSubstr("note")));
 }
 

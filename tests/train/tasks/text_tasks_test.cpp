@@ -2,12 +2,16 @@
 #include <fstream>
 
 #include <gmock/gmock.h>
+#include <nlohmann/json.hpp>
 
 #include "tests/support/errors.h"
 #include "tests/support/layers.h"
 #include "tests/train/ranked.h"
 #include "tests/train/tasks/own_losses.h"
 #include "tests/train/tiny.h"
+#include "vitrail/io/file.h"
+#include "vitrail/io/json.h"
+#include "vitrail/io/safetensors.h"
 #include "vitrail/models/text/sentence_model.h"
 #include "vitrail/text/corpus.h"
 #include "vitrail/text/tokenizer.h"
@@ -25,7 +29,9 @@ namespace {
 
 namespace fs = std::filesystem;
 using test::error_of;
+using ::testing::Contains;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 const char* const tiny_bert =
     R"({"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 32,
@@ -133,6 +139,59 @@ TEST_F(TextTasks, ResumeToTheSameBits) {
   expect_resumes<EmbedSentencesOptions>("embed");
   expect_resumes<PretrainBertOptions>("bert");
   expect_resumes<ClassifyTextOptions>("tokens", 30);
+}
+
+// What a folder knows of its classes belongs to their names, whatever their order; others begin anew, which is told.
+TEST_F(TextTasks, KeepWhatAFolderKnowsOfItsClasses) {
+  auto options = tiny<ClassifyTextOptions>("known");
+  fit(options);
+  const fs::path known = path("runs/known/best");
+  nlohmann::json config = io::read_json(known / "config.json");
+  ASSERT_EQ(config["id2label"]["0"], "animal");
+  config["id2label"] = {{"0", "weather"}, {"1", "animal"}};
+  config["label2id"] = {{"weather", 0}, {"animal", 1}};
+  io::write_atomically(known / "config.json", config.dump());
+  const auto classifier = [](const fs::path& folder) {
+    return io::Safetensors::open(folder / "model.safetensors").get("classifier.weight").values();
+  };
+  options.model = known.string();
+  options.model_kwargs = "{}";
+  options.tokenizer.clear();
+  options.lr = 1e-20;
+  options.schedule.warmup_lr = 0;
+  options.epochs = 1;
+  options.experiment = "again";
+  fit(options);
+  EXPECT_EQ(models::labels_of(models::load_text_model(path("runs/again/last"))),
+            (std::vector<std::string>{"weather", "animal"}));
+  EXPECT_EQ(classifier(path("runs/again/last")), classifier(known));
+
+  std::ofstream(path("others.tsv"))
+      << "cold\tthe rain falls\nwarm\ta cat eats\ncold\ta storm ends\nwarm\tthe dog runs\n";
+  const auto told = [&] { return options.make({})->summary(); };
+  EXPECT_THAT(told(), Not(Contains(HasSubstr("begins anew"))));
+  options.data = path("others.tsv");
+  options.val_share = 0;
+  options.batch_size = 2;
+  EXPECT_THAT(told(), Contains("note: the classes of '" + known.string() + "' are others: the classifier begins anew"));
+  options.experiment = "others";
+  fit(options);
+  EXPECT_NE(classifier(path("runs/others/last")), classifier(known));
+  config["problem_type"] = "regression";
+  io::write_atomically(known / "config.json", config.dump());
+  EXPECT_THAT(told(),
+              Contains("note: '" + known.string() + "' predicts numbers, and no classes: the classifier begins anew"));
+}
+
+// transformers makes ids of types for two texts only if the config of a tokenizer of no model asks for them.
+TEST_F(TextTasks, SayThatTheirTokenizerGivesTypes) {
+  auto options = tiny<ClassifyTextOptions>("types");
+  options.epochs = 1;
+  const fs::path given = fs::path(options.tokenizer) / "tokenizer_config.json";
+  ASSERT_FALSE(io::read_json(given).contains("model_input_names"));
+  fit(options);
+  EXPECT_EQ(io::read_json(path("runs/types/best/tokenizer_config.json"))["model_input_names"],
+            (std::vector<std::string>{"input_ids", "token_type_ids", "attention_mask"}));
 }
 
 // Batches of texts, or of tokens, have the mean of the texts' own losses, and multiply no padding.

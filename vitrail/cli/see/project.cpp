@@ -136,6 +136,7 @@ struct Projection {
 };
 
 Projection projected(const train::Features& features, const ProjectFlags& flags) {
+  check(features.x.size(0) > 1, "'{}' has a single feature, which lies beside no other", flags.features);
   Projection result;
   const std::string what =
       fmt::format("{} of {} numbers each", io::counted(features.x.size(0), "features"), features.x.size(1));

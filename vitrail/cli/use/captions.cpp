@@ -191,6 +191,10 @@ train::CaptionOptions caption_options_of(const CaptionFlags& flags, const models
         {{"--length-penalty", flags.length_penalty.has_value()}, {"--early-stopping", !flags.early_stopping.empty()}},
         "more than one beam");
   }
+  if (!c.do_sample) {
+    note_idle({{"--seed", flags.seed.has_value()}}, "do_sample in generation_config.json");
+  }
+  options.generate.seed = flags.seed.value_or(0);
   return options;
 }
 
@@ -283,6 +287,7 @@ void add_caption(CLI::App& app) {
       ->check(CLI::IsMember({"true", "false", "never"}))
       ->type_name("WHEN")
       ->group("Search");
+  add_seed_flag(command, flags->seed);
   CLI::Option* const output =
       command.add_option("--output", flags->output, "Folder for the strips of --attention")->type_name("DIR");
   CLI::Option* const attention =

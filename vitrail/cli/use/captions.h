@@ -25,6 +25,7 @@ struct CaptionFlags {
   std::optional<std::int64_t> num_beams, num_return_sequences, max_new_tokens, no_repeat_ngram_size;
   std::optional<double> length_penalty;
   std::string early_stopping;
+  std::optional<std::uint64_t> seed;
   std::int64_t batch_size = 64;
   bool skip_broken = false;
   std::string format = "text";

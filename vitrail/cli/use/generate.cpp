@@ -75,7 +75,7 @@ class Generator {
   void run(const std::string& prompt, std::int64_t number, const std::string& source) {
     const Ids ids = encoded(prompt, source);
     const GenerationConfig config = config_of(flags_, config_, std::ssize(ids), body_.max_positions());
-    check_room(std::ssize(ids), config.most_new_tokens(std::ssize(ids)), source);
+    check_room(std::ssize(ids), config, source);
     const bool streams = flags_.stream && config.num_beams == 1 && config.num_return_sequences == 1;
     if (flags_.stream && !streams && !said_memory_) {
       say("note: --stream shows one text as it comes, and does nothing with {} and {}\n",
@@ -124,10 +124,10 @@ class Generator {
     }
     const GenerationConfig config = config_of(flags_, config_, 0, body_.max_positions());
     generate::GenerateOptions options = options_of(ids, 0, config);
-    const bool as_many_as_fit = !flags_.max_new_tokens && !config_.max_new_tokens;
+    const bool as_many_as_fit = !flags_.max_new_tokens && !config_.says_length;
     for (std::size_t i = 0; i < ids.size(); ++i) {
       const std::int64_t length = std::ssize(ids[i]);
-      check_room(length, as_many_as_fit ? 1 : config.most_new_tokens(length), line_of_prompts(i));
+      check_room(length, config, line_of_prompts(i), as_many_as_fit);
       if (as_many_as_fit) {
         options.limits.push_back(std::max<std::int64_t>(1, body_.max_positions() - length));
       }
@@ -150,9 +150,14 @@ class Generator {
   }
 
  private:
-  // Throws Error if a prompt and what is to follow it are longer than what the model takes.
-  void check_room(std::int64_t prompt, std::int64_t most_new, const std::string& source) const {
+  // Throws Error if nothing may follow a prompt, or if it and what is to follow, one token at least if it is
+  // `as_many_as_fit`, are longer than what the model takes.
+  void check_room(std::int64_t prompt, const GenerationConfig& config, const std::string& source,
+                  bool as_many_as_fit = false) const {
     const std::int64_t positions = body_.max_positions();
+    const std::int64_t most_new = as_many_as_fit ? 1 : config.most_new_tokens(prompt);
+    check(most_new > 0, "{} has {}, and max_length {} leaves no room for new ones", source,
+          io::counted(prompt, "tokens"), config.max_length);
     check(flags_.slide || prompt <= positions,
           "{} has {} tokens, but the model is made for at most {}: --slide reads its end and goes on", source, prompt,
           positions);
@@ -222,7 +227,9 @@ class Generator {
         return stops(prompts[static_cast<std::size_t>(text / texts - first)], added);
       };
     }
-    options.first_prompt = first;
+    for (std::size_t i = 0; i < prompts.size(); ++i) {
+      options.numbers.push_back(first + static_cast<std::int64_t>(i));
+    }
     options.interrupted = train::Interrupt::requested;
     return options;
   }

@@ -45,6 +45,7 @@ struct TranslateFlags {
   std::optional<double> length_penalty;
   std::string penalty;  // empty: hf
   std::string early_stopping;
+  std::optional<std::uint64_t> seed;
   std::int64_t batch_size = 0;
   std::int64_t batch_tokens = generate::TranslateOptions().batch_tokens;
   bool alignment = false;
@@ -86,6 +87,9 @@ generate::GenerationConfig translation_config(const TranslateFlags& flags, const
                {"--early-stopping", !flags.early_stopping.empty()}},
               "--num-beams");
   }
+  if (!c.do_sample) {
+    note_idle({{"--seed", flags.seed.has_value()}}, "do_sample in generation_config.json");
+  }
   return c;
 }
 
@@ -111,6 +115,7 @@ class LineTranslator {
     options.batch_tokens = flags_.batch_tokens;
     options.alignment = flags_.alignment;
     options.generate.dtype = dtype_;
+    options.generate.seed = flags_.seed.value_or(0);
     options.generate.cache_dtype = flags_.cache_dtype;
     options.generate.penalty = flags_.penalty == "wu" ? generate::LengthPenalty::wu : generate::LengthPenalty::hf;
     options.generate.interrupted = train::Interrupt::requested;
@@ -297,6 +302,7 @@ void add_translate(CLI::App& app) {
       ->check(CLI::IsMember({"true", "false", "never"}))
       ->type_name("WHEN")
       ->group("Search");
+  add_seed_flag(command, flags->seed);
   command
       .add_option("-b,--batch-size", flags->batch_size, "Most lines of a batch; 0: no limit but that of --batch-tokens")
       ->check(at_least(0))

@@ -221,8 +221,9 @@ TextModel load_text_model(const fs::path& folder, const TextModelOptions& option
     // What the file has of another head is taken, as by transformers: all of it that has the same name and shape.
     const auto holds = [&](const std::string& name) {
       const std::vector<std::string> theirs = names.theirs_of(name);
-      return theirs.size() == 1 && file.contains(theirs[0]) &&
-             file.shape(theirs[0]) == model.net->parameters.at(name).value.shape();
+      const Shape& shape = model.net->parameters.at(name).value.shape();
+      const bool renewed = options.renew_classifier && shape[0] == std::ssize(options.labels);
+      return !renewed && theirs.size() == 1 && file.contains(theirs[0]) && file.shape(theirs[0]) == shape;
     };
     const WeightsTarget target{
         .parameters = model.net->parameters,

@@ -41,6 +41,7 @@ struct TextModelOptions {
   std::optional<double> drop = std::nullopt;  ///< rate of dropout wherever the model has it; unset: the model's own
   /// The names of the classes, with a classifier made anew if their number is another. Empty: the folder's.
   std::vector<std::string> labels = {};
+  bool renew_classifier = false;  ///< whether what maps to the labels is made anew even if their number is the folder's
   std::uint64_t seed = 0;
   nn::Fill fill = nn::Fill::initialize;  ///< meta: a model to ask about, not to run
   /// For inference alone: held_text_weights() are held in this dtype (f32, bf16 or i8) and no other form. Tensors of a

@@ -75,6 +75,7 @@ class ClassifyText final : public TextTask {
   std::vector<std::string> labels_;
   bool parted_ = false;          // whether the texts are a table with parts
   std::set<std::string> notes_;  // about these
+  std::string renewal_;          // why the classifier of a folder begins anew
   std::int64_t different_ = 0;   // texts of the data
   std::optional<TextCutter> cutter_;
   ClassTexts training_;
@@ -150,16 +151,17 @@ ClassifyText::ClassifyText(const ClassifyTextOptions& options, const fs::path& c
   check_are_classes(labels_, options_.data);
   check(labels_.size() >= 2 || !checkpoint.empty(), "{}: all texts have the label '{}': there is nothing to tell apart",
         options_.data, labels_[0]);
-  model_ = open_task_model(options_, checkpoint, tokenizer_, {"ForSequenceClassification"}, labels_);
+  TaskClassifier classifier =
+      open_task_classifier(options_, checkpoint, tokenizer_, "ForSequenceClassification", std::move(labels_));
+  model_ = std::move(classifier.model);
+  labels_ = std::move(classifier.labels);
+  renewal_ = std::move(classifier.note);
   const std::string opened = checkpoint.empty() ? options_.model : checkpoint.string();
   check(model_.problem_type != models::ProblemType::regression,
         "'{}' predicts numbers ('problem_type' is 'regression'), not the classes of '{}'", opened, options_.data);
   check(model_.problem_type == models::ProblemType::single_label_classification,
         "the labels of '{}' do not exclude each other ('problem_type' is '{}'), but each text of '{}' has one", opened,
         models::name_of(model_.problem_type), options_.data);
-  if (!checkpoint.empty()) {
-    labels_ = models::labels_of(model_);  // of which data that it is evaluated on need not have all
-  }
   cutter_.emplace(tokenizer_, task_length(options_, model_));
   const auto add_all = [this](ClassTexts& part, const std::vector<text::LabelledText>& all, const std::string& source) {
     for (const text::LabelledText& text : all) {
@@ -262,6 +264,7 @@ std::vector<std::string> ClassifyText::summary() const {
     lines.push_back(cut);
   }
   std::ranges::copy(notes_, std::back_inserter(lines));
+  add_note(lines, renewal_);
   add_note(lines, unknown_.note("the texts"));
   if (options_.train_split.empty() || !parted_) {  // else the two are different parts of it
     note_same_data(lines, "texts", {options_.data}, {options_.val_data});

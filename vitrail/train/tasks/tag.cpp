@@ -57,6 +57,7 @@ class Tag final : public TextTask {
   const TagOptions options_;
   models::TextModel model_;
   std::vector<std::string> labels_;
+  std::string renewal_;  // why the classifier of a folder begins anew
   std::optional<TextCutter> cutter_;
   std::int64_t cut_ = 0;         // sentences to learn from
   std::int64_t judged_cut_ = 0;  // sentences to evaluate on
@@ -79,10 +80,11 @@ Tag::Tag(const TagOptions& options, const fs::path& checkpoint) : TextTask(optio
   labels_ = labels_of_words(sentences);
   check(labels_.size() >= 2 || !checkpoint.empty(), "{}: all words have the label '{}': there is nothing to tell apart",
         options_.data, labels_[0]);
-  model_ = open_task_model(options_, checkpoint, tokenizer_, {"ForTokenClassification"}, labels_);
-  if (!checkpoint.empty()) {
-    labels_ = models::labels_of(model_);  // of which data that it is evaluated on need not have all
-  }
+  TaskClassifier classifier =
+      open_task_classifier(options_, checkpoint, tokenizer_, "ForTokenClassification", std::move(labels_));
+  model_ = std::move(classifier.model);
+  labels_ = std::move(classifier.labels);
+  renewal_ = std::move(classifier.note);
   cutter_.emplace(tokenizer_, task_length(options_, model_));
   const std::vector<bool> evaluated = validation_share(options_, std::ssize(sentences));
   for (std::size_t i = 0; i < sentences.size(); ++i) {
@@ -206,6 +208,7 @@ std::vector<std::string> Tag::summary() const {
                                 io::counted(cut_words_, "words"), cut_words_ == 1 ? "lies" : "lie",
                                 cut_words_ == 1 ? "has" : "have"));
   }
+  add_note(lines, renewal_);
   add_note(lines, unknown_.note("the texts"));
   note_same_data(lines, "sentences", {options_.data}, {options_.val_data});
   return lines;

@@ -186,7 +186,7 @@ models::TextModelOptions text_model_options(const TextTaskOptions& options, cons
 
 models::TextModel open_task_model(const TextTaskOptions& options, const fs::path& checkpoint,
                                   const text::Tokenizer& tokenizer, const std::vector<std::string>& endings,
-                                  const std::vector<std::string>& labels) {
+                                  const std::vector<std::string>& labels, bool renew_classifier) {
   models::TextModelOptions own = text_model_options(options, checkpoint, tokenizer);
   if (!checkpoint.empty()) {
     return models::load_text_model(checkpoint, own);
@@ -203,9 +203,47 @@ models::TextModel open_task_model(const TextTaskOptions& options, const fs::path
     }
   }
   own.labels = labels;
+  own.renew_classifier = renew_classifier;
   models::TextModel model = models::open_text_model(source, own);
   models::check_vocabulary(text::ordinary_tokens(tokenizer), model.net->shape().vocab_size);
   return model;
+}
+
+// Whether a folder calls its classes LABEL_0, LABEL_1 … for want of names, and these labels are their numbers.
+static bool are_numbers_of(const std::vector<std::string>& labels, const std::vector<std::string>& known) {
+  bool all = labels.size() == known.size();
+  for (std::size_t i = 0; all && i < known.size(); ++i) {
+    all = known[i] == fmt::format("LABEL_{}", i) && labels[i] == std::to_string(i);
+  }
+  return all;
+}
+
+TaskClassifier open_task_classifier(const TextTaskOptions& options, const fs::path& checkpoint,
+                                    const text::Tokenizer& tokenizer, const std::string& ending,
+                                    std::vector<std::string> labels) {
+  if (!checkpoint.empty()) {  // data that it is evaluated on need not have all of its classes
+    models::TextModel model = open_task_model(options, checkpoint, tokenizer, {ending});
+    labels = models::labels_of(model);
+    return {std::move(model), std::move(labels), ""};
+  }
+  std::string note;
+  const std::string source = model_of(options.model).string();
+  const bool is_folder = models::is_shipped_name(source) || fs::is_directory(source);
+  const models::TextModel own = models::open_text_model(source, {.fill = nn::Fill::meta});
+  if (is_folder && own.net->classifier() != nullptr && own.architecture.ends_with(ending)) {
+    const std::vector<std::string> known = models::labels_of(own);
+    if (own.problem_type == models::ProblemType::regression) {
+      note = fmt::format("'{}' predicts numbers, and no classes: the classifier begins anew", options.model);
+    } else if (own.problem_type != models::ProblemType::single_label_classification) {
+      note = fmt::format("the labels of '{}' do not exclude each other: the classifier begins anew", options.model);
+    } else if (std::ranges::is_permutation(known, labels)) {
+      labels = known;
+    } else if (!are_numbers_of(labels, known)) {
+      note = fmt::format("the classes of '{}' are others: the classifier begins anew", options.model);
+    }
+  }
+  models::TextModel model = open_task_model(options, checkpoint, tokenizer, {ending}, labels, !note.empty());
+  return {std::move(model), std::move(labels), std::move(note)};
 }
 
 std::int64_t task_length(const TextTaskOptions& options, const models::TextModel& model) {

@@ -77,7 +77,20 @@ models::TextModelOptions text_model_options(const TextTaskOptions& options, cons
 /// there is. Throws Error if it has fewer tokens than the tokenizer.
 models::TextModel open_task_model(const TextTaskOptions& options, const std::filesystem::path& checkpoint,
                                   const text::Tokenizer& tokenizer, const std::vector<std::string>& endings,
-                                  const std::vector<std::string>& labels = {});
+                                  const std::vector<std::string>& labels = {}, bool renew_classifier = false);
+
+/// A model that tells classes apart.
+struct TaskClassifier {
+  models::TextModel model;
+  std::vector<std::string> labels;  ///< in the order of its outputs
+  std::string note;                 ///< of a classifier that begins anew, why it does; else empty
+};
+/// The model of the checkpoint, or --model as the class of its family that ends with `ending`, for texts or words with
+/// these labels. A folder that tells the same ones apart keeps its classifier, and their order; one of others, or for
+/// something else than classes that exclude each other, gets a new one. Throws Error as open_task_model() does.
+TaskClassifier open_task_classifier(const TextTaskOptions& options, const std::filesystem::path& checkpoint,
+                                    const text::Tokenizer& tokenizer, const std::string& ending,
+                                    std::vector<std::string> labels);
 
 /// The tokens of a text that the model takes at most: --max-length, or its positions (512 if it has no limit).
 std::int64_t task_length(const TextTaskOptions& options, const models::TextModel& model);
