@@ -134,6 +134,8 @@ TEST(LabelledTexts, SayWhatIsWrongWithAFile) {
             "a.csv: the first line must name the columns 'text' and 'label', but has "
             "'joy', 'what'");
   EXPECT_EQ(texts("a.csv", "text,label\na\n"), "a.csv: line 2 has 1 field, expected 2");
+  EXPECT_EQ(texts("a.csv", "label,sentence,Sentence1\njoy,a,b\n"),
+            "a.csv: line 1 names 'sentence' and 'sentence1', each of which could be the text");
   EXPECT_EQ(texts("a.jsonl", "{\"text\": \"a\"}\n"), "a.jsonl: line 1 has no 'label'");
   EXPECT_EQ(texts("a.jsonl", "{\"text\": 1.5, \"label\": 1}\n"),
             "a.jsonl: line 1: 'text' must be a string, but is 1.5");

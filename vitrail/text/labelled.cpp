@@ -87,9 +87,20 @@ std::vector<LabelledText> read_pairs(const std::vector<io::CsvRow>& rows, Labels
   return result;
 }
 
+// The column of the first texts, of whose names a table must have one.
+std::optional<std::size_t> text_column(const io::CsvRow& names, const std::string& source) {
+  const auto found = io::column_named(names, text_columns, source);
+  for (const std::string_view other : text_columns) {
+    const auto more = io::column_named(names, {other}, source);
+    check(!more || more == found, "{}: line {} names '{}' and '{}', each of which could be the text", source,
+          names.line, names.fields[found.value_or(0)], other);
+  }
+  return found;
+}
+
 std::vector<LabelledText> read_table(const std::vector<io::CsvRow>& rows, bool must_be_named, Labels labels,
                                      const std::string& source) {
-  const auto text = rows.empty() ? std::nullopt : io::column_named(rows[0], text_columns, source);
+  const auto text = rows.empty() ? std::nullopt : text_column(rows[0], source);
   const auto label = rows.empty() ? std::nullopt : io::column_named(rows[0], label_columns, source);
   if (text && (label || labels != Labels::needed)) {
     return read_columns(rows, *text, labels == Labels::none ? std::nullopt : label, labels, source);

@@ -142,6 +142,9 @@ TEST_F(OneShard, HasAShareHeldOut) {
   refuses("train " + one + small_run("other") + " --train-split nonsense", "it has no 'nonsense' images");
   EXPECT_EQ(vitrail("eval " + best() + " " + one).status, 0);
   EXPECT_EQ(vitrail("eval " + best() + " " + one + " --split train").status, 0);
+  fs::copy(one, path("alone/val.tar"));
+  EXPECT_EQ(vitrail("eval " + best() + " " + path("alone/val.tar") + " --split validation").status, 0);
+  refuses("eval " + best() + " " + path("alone/val.tar") + " --split test", "it has no 'test' images; name an archive");
 }
 
 }  // namespace
