@@ -285,6 +285,14 @@ TEST_F(Clipping, AdaptivelyAgreesWithTimm) {
   expect("agc.0.05", optim::clip_gradients(store, 0.05, ClipMode::agc).factor);
 }
 
+// timm's train.py leaves the classifier out.
+TEST_F(Clipping, AdaptivelyLeavesTheHeadAlone) {
+  const std::vector<float> before = autograd::grad(store.at("w").value).values();
+  optim::clip_gradients(store, 0.05, ClipMode::agc, 1, [](const std::string& name) { return name == "w"; });
+  EXPECT_EQ(autograd::grad(store.at("w").value).values(), before);
+  expect_close(autograd::grad(store.at("b").value), file.get("clip.agc.0.05.b"), 2e-6);
+}
+
 // Gradients of four batches added up, to be averaged: clipped as their average would be.
 TEST_F(Clipping, TakesAccumulatedGradients) {
   for (const auto& [mode, limit, name] :

@@ -34,6 +34,7 @@ Model with_classes(const Model& model, std::int64_t num_classes, const std::stri
     }
   };
   Model result = build();
+  keep_drop_rates(result, nlohmann::json::parse(model.model_args));
   for (const nn::Parameter& parameter : result.net->parameters.all()) {
     if (result.net->is_head(parameter.name)) {
       continue;

@@ -242,10 +242,8 @@ OrderedJson config_json(const Model& model) {
   config["pretrained_cfg"] = pretrained;
   config["model_args"] = saved_arguments(model);
   const OrderedJson all = OrderedJson::parse(model.model_args);
-  for (const auto& [key, value] : all.items()) {
-    if (is_beyond_timm(*model.family, key, value)) {
-      config[own_object][key] = value;
-    }
+  for (const std::string& key : arguments_beyond_timm(model)) {
+    config[own_object][key] = all[key];
   }
   if (p.processor) {
     config[own_object][processor_key] = processor_json(*p.processor);
@@ -263,6 +261,17 @@ OrderedJson config_json(const Model& model) {
 }
 
 }  // namespace
+
+std::vector<std::string> arguments_beyond_timm(const Model& model) {
+  std::vector<std::string> names;
+  const OrderedJson all = OrderedJson::parse(model.model_args);
+  for (const auto& [key, value] : all.items()) {
+    if (is_beyond_timm(*model.family, key, value)) {
+      names.push_back(key);
+    }
+  }
+  return names;
+}
 
 FolderConfig read_folder(const fs::path& folder) {
   const nlohmann::json json = read_config(folder);
@@ -307,6 +316,7 @@ Model load_model(const fs::path& given, const CreateOptions& options) {
   const std::string source = (folder / config_file).string() + ": model_args";
   Model model =
       build_model(config.architecture, arguments, asked.empty() ? source : source + " with --model-kwargs", store);
+  keep_drop_rates(model, made_with);
   PretrainedConfig built = model.pretrained;  // with the image size and channels of the arguments
   // If the model takes images of any size and the caller asked for none, the config's size is the one for its images.
   if (model.net->takes_any_size() && config.input_size.size() == 3 && !asked.contains("img_size")) {

@@ -3,6 +3,8 @@
 #pragma once
 
 #include <filesystem>
+#include <string>
+#include <vector>
 
 #include "vitrail/models/formats/weights.h"
 
@@ -11,6 +13,9 @@ namespace vitrail::models {
 /// Reads the folder's config.json, in timm's layout or in that of transformers. Throws Error if it does not describe a
 /// model that vitrail has.
 FolderConfig read_folder(const std::filesystem::path& folder);
+
+/// The names of a model's arguments that timm does not know: a folder in its layout has them beside what timm reads.
+std::vector<std::string> arguments_beyond_timm(const Model& model);
 
 /// Loads the weights of a model that is a part of another one (weights_of()) from the folder of a stand-alone model, in
 /// either layout. If the model has no classifier, or one with another number of classes than the folder's, `fresh_head`

@@ -49,6 +49,33 @@ class DetrVariant : public testing::TestWithParam<const char*> {
   }
 };
 
+// (x · rescale_factor - image_mean) / image_std of bytes x, each step if the processor does it.
+TEST(DetectorImages, ArePreparedAsTheProcessorSays) {
+  const test::TemporaryFolder folder;
+  fs::copy(golden_path("models/detection/detr"), folder / "model", fs::copy_options::recursive);
+  const auto prepared = [&](const nlohmann::json& says, double x) {
+    std::ofstream(folder / "model/preprocessor_config.json") << says.dump();
+    const DetectorImages images = load_detector(folder / "model", {.fill = nn::Fill::meta}).images;
+    return (x / 255 - static_cast<double>(images.mean[0])) / static_cast<double>(images.std[0]);
+  };
+  const nlohmann::json usual = {{"image_mean", {0.5, 0.5, 0.5}}, {"image_std", {0.25, 0.25, 0.25}}};
+  const auto with = [&](const char* key, const nlohmann::json& value) {
+    nlohmann::json changed = usual;
+    changed[key] = value;
+    return changed;
+  };
+  EXPECT_NEAR(prepared(usual, 51), (0.2 - 0.5) / 0.25, 1e-5);
+  EXPECT_NEAR(prepared(with("do_normalize", false), 51), 0.2, 1e-5);
+  EXPECT_NEAR(prepared(with("do_rescale", false), 51), (51 - 0.5) / 0.25, 1e-3);
+  EXPECT_NEAR(prepared(with("rescale_factor", 1 / 127.5), 51), (0.4 - 0.5) / 0.25, 1e-5);
+  EXPECT_THAT(error_of([&] { prepared(with("do_resize", false), 1); }), HasSubstr("'do_resize' must be true"));
+  EXPECT_THAT(error_of([&] { prepared(with("resample", 0), 1); }), HasSubstr("'resample' must be 2"));
+  EXPECT_THAT(error_of([&] {
+                prepared(with("pad_size", {{"height", 96}, {"width", 112}}), 1);
+              }),
+              HasSubstr("'pad_size' must be null"));
+}
+
 TEST_P(DetrVariant, GivesTransformersLogitsAndBoxes) {
   const Detector detector = load_detector(folder());
   EXPECT_THAT(detector.labels, testing::ElementsAre("circle", "square", "bird"));

@@ -8,6 +8,8 @@
 #include "tests/support/golden.h"
 #include "vitrail/io/file.h"
 #include "vitrail/io/json.h"
+#include "vitrail/models/base/registry.h"
+#include "vitrail/models/features.h"
 #include "vitrail/models/formats/weights.h"
 #include "vitrail/models/model.h"
 #include "vitrail/nn/positions/position.h"
@@ -149,6 +151,36 @@ TEST_F(ModelFolder, ReadsHalfPrecisionWeights) {
     EXPECT_EQ(parameter.value.dtype(), DType::f32);
     expect_close(parameter.value, full.net->parameters.at(parameter.name).value, 1e-2);
   }
+}
+
+// Rates of the folder go with the model, whatever a caller asks for; those that are asked for do not.
+TEST_F(ModelFolder, KeepsItsRatesOfDropout) {
+  change_config([](nlohmann::json& config) {
+    config["model_args"]["attn_drop_rate"] = 0.2;
+    config["model_args"]["drop_path_rate"] = 0.0;
+    config["model_args"]["pos_drop_rate"] = 0.0;
+  });
+  const auto rates_of = [](const std::string& arguments) {
+    nlohmann::json rates = nlohmann::json::object();
+    const nlohmann::json all = nlohmann::json::parse(arguments);
+    for (const auto& [key, value] : all.items()) {
+      if (is_drop_rate(key)) {
+        rates[key] = value;
+      }
+    }
+    return rates;
+  };
+  const nlohmann::json own = {{"attn_drop_rate", 0.2}, {"drop_path_rate", 0.0}};
+  CreateOptions asked;
+  asked.model_kwargs = R"({"attn_drop_rate": 0.5})";
+  asked.drop_rate = 0.3;
+  const Model model = load_model(folder_, asked);
+  EXPECT_EQ(rates_of(model.model_args), own);
+  EXPECT_EQ(nlohmann::json::parse(model.arguments)["attn_drop_rate"], 0.5);
+  EXPECT_EQ(rates_of(without_head(model, "").model_args), own);
+  save_model(model, temporary_ / "saved");
+  EXPECT_EQ(rates_of(load_model(temporary_ / "saved").model_args), own);
+  EXPECT_EQ(nlohmann::json::parse(load_model(temporary_ / "saved").arguments)["attn_drop_rate"], 0.2);
 }
 
 TEST_F(ModelFolder, NamesTheKeyThatItDoesNotKnow) {

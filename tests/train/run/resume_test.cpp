@@ -9,6 +9,7 @@
 #include "tests/support/errors.h"
 #include "tests/train/tiny.h"
 #include "vitrail/io/file.h"
+#include "vitrail/io/json.h"
 #include "vitrail/models/model.h"
 #include "vitrail/train/run/trainer.h"
 #include "vitrail/train/tasks/classify.h"
@@ -91,6 +92,33 @@ TEST(Resume, GoesOnToTheSameBitsWithEveryAugmentation) {
     EXPECT_EQ(weights_of(folder / "runs/tiny/last"), weights_of(folder / "runs/stopped/last")) << opt;
     EXPECT_EQ(untimed(folder / "runs/tiny/metrics.jsonl"), untimed(folder / "runs/stopped/metrics.jsonl")) << opt;
   }
+}
+
+// Rates of dropout that stand in the folder that a run began from, and in no flag.
+TEST(Resume, GoesOnToTheSameBitsFromAFolderWithRates) {
+  const test::TemporaryFolder folder;
+  ClassifyOptions options = tiny_options(folder.path());
+  const fs::path start = folder / "start";
+  models::save_model(models::create_model(options.model, {.num_classes = 3, .model_kwargs = options.model_kwargs}),
+                     start);
+  nlohmann::json config = io::read_json(start / "config.json");
+  config["model_args"]["proj_drop_rate"] = 0.3;
+  config["model_args"]["drop_path_rate"] = 0.3;
+  io::write_atomically(start / "config.json", config.dump());
+  options.model = start.string();
+  options.model_kwargs = "{}";
+  options.drop = 0;
+  options.drop_path.reset();
+  fit(options);
+  options.experiment = "stopped";
+  EXPECT_TRUE(fit(options, stop_after(4)).stopped);
+  fit(test::resumed<ClassifyOptions>(folder / "runs/stopped"));
+  EXPECT_EQ(weights_of(folder / "runs/tiny/last"), weights_of(folder / "runs/stopped/last"));
+  EXPECT_EQ(io::read_json(folder / "runs/tiny/best/config.json")["model_args"]["proj_drop_rate"], 0.3);
+  options.experiment = "without";
+  options.model_kwargs = R"({"proj_drop_rate": 0, "drop_path_rate": 0})";
+  fit(options);
+  EXPECT_NE(weights_of(folder / "runs/tiny/last"), weights_of(folder / "runs/without/last"));
 }
 
 TEST(Resume, TrainsForMoreEpochsThanPlanned) {

@@ -12,7 +12,9 @@
 #include "vitrail/cli/images.h"
 #include "vitrail/cli/say.h"
 #include "vitrail/io/file.h"
+#include "vitrail/io/suggest.h"
 #include "vitrail/models/detection/detr_folder.h"
+#include "vitrail/models/folder.h"
 #include "vitrail/models/formats/preprocessor.h"
 #include "vitrail/models/formats/weights.h"
 #include "vitrail/models/joint/blip_captioner.h"
@@ -128,10 +130,14 @@ void convert(const ConvertFlags& flags) {
   note_left_out(source);
   if (timm) {
     settle_processor(model.pretrained, source);
-  } else {
-    note_other_crop(model.pretrained);
   }
   models::save_model(model, flags.output, timm ? models::Layout::timm : models::Layout::huggingface, dtype);
+  if (!timm) {
+    note_other_crop(model.pretrained);
+  } else if (const std::vector<std::string> own = models::arguments_beyond_timm(model); !own.empty()) {
+    say("note: timm does not know {} of this model: where it matters, timm computes something else (docs/models.md)\n",
+        io::quoted_list(own, "and"));
+  }
   fmt::print("{}, {:.2f} M parameters, in the layout of {}{}: {}\n", model.architecture,
              static_cast<double>(model.net->parameters.count()) * 1e-6, timm ? "timm" : "Hugging Face's transformers",
              models::is_quantized(*model.net) ? " with int8 weights, which vitrail alone reads" : "", flags.output);

@@ -96,8 +96,9 @@ struct Model {
   const Family* family = nullptr;  ///< the family that created it
   std::unique_ptr<ImageModel> net;
   PretrainedConfig pretrained;
-  /// The arguments that differ from the architecture's own, by timm's names: "model_args" of config.json. They are held
-  /// as JSON text to keep the header light.
+  /// The arguments that differ from the architecture's own, by timm's names: "model_args" of config.json. Rates of
+  /// dropout and drop path are those of the folder that it was loaded from, whatever the caller asked for. They are
+  /// held as JSON text to keep the header light.
   std::string model_args = "{}";
   /// All arguments that the model was created from, including the number of classes and the drop rates, as JSON text.
   std::string arguments = "{}";

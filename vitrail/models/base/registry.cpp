@@ -179,6 +179,19 @@ Json option_arguments(const CreateOptions& options) {
   return arguments;
 }
 
+bool is_drop_rate(std::string_view argument) { return argument.ends_with("drop_rate") || argument == "drop_path_rate"; }
+
+void keep_drop_rates(Model& model, const Json& arguments) {
+  Json own = Json::parse(model.model_args);
+  for (const auto& [key, value] : arguments.items()) {
+    // 0 is the default of all rates but that of drop path, which is the family's.
+    if (is_drop_rate(key) && value.is_number() && (value != 0 || key == "drop_path_rate")) {
+      own[key] = value;
+    }
+  }
+  model.model_args = own.dump();
+}
+
 Model build_model(const std::string& architecture, const Json& given, const std::string& source,
                   const nn::StoreOptions& store) {
   const ArchitectureEntry& entry = find_architecture(architecture);
@@ -191,8 +204,7 @@ Model build_model(const std::string& architecture, const Json& given, const std:
       continue;
     }
     arguments[key] = value;
-    const bool at_run_time = key.ends_with("drop_rate") || key == "drop_path_rate" || key == "num_classes" ||
-                             (key == "img_size" && !entry.family->sized);
+    const bool at_run_time = is_drop_rate(key) || key == "num_classes" || (key == "img_size" && !entry.family->sized);
     if (!at_run_time && (!own.contains(key) || !same_argument(key, own[key], value))) {
       differing[key] = value;
     }

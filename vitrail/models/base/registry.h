@@ -43,8 +43,14 @@ PretrainedConfig pretrained_of(const ArchitectureEntry& entry, std::string_view 
 /// the tag.
 nlohmann::json default_arguments(const ArchitectureEntry& entry, std::string_view tag);
 
+/// Whether an argument is a rate of dropout or drop path ("attn_drop_rate", "drop_path_rate").
+bool is_drop_rate(std::string_view argument);
+/// Takes the rates of dropout and drop path among the arguments of a model's folder into its `model_args`.
+void keep_drop_rates(Model& model, const nlohmann::json& arguments);
+
 /// Creates a model of `architecture` from its default arguments, overridden by `arguments`; errors about these name
-/// `source`. Its pretrained config is that of the tag, with the image size and the channels of the arguments.
+/// `source`. Its pretrained config is that of the tag, with the image size and the channels of the arguments. Its
+/// `model_args` have no rates of dropout or drop path, which options are, unless keep_drop_rates() adds them.
 Model build_model(const std::string& architecture, const nlohmann::json& arguments, const std::string& source,
                   const nn::StoreOptions& store);
 /// The arguments that `options` asks for: model_kwargs, num_classes and drop rates.

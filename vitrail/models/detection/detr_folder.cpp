@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <string_view>
 #include <utility>
 
@@ -144,7 +145,9 @@ bool is_config_field(const std::string& key) {
 
 bool is_detr(const Json& json) { return is_hub_config(json) && json["model_type"] == detr_type; }
 
-// The shorter and the longer side, as transformers' image processors of several versions have them.
+constexpr std::int64_t bilinear = 2;  // Pillow's number of it
+
+// How images are prepared, as transformers' image processors of several versions have it.
 void read_images(const fs::path& folder, DetectorImages& images) {
   const fs::path path = folder / preprocessor_file;
   if (!fs::exists(path)) {
@@ -172,6 +175,25 @@ void read_images(const fs::path& folder, DetectorImages& images) {
   images.mean = of_channels("image_mean", images.mean);
   images.std = of_channels("image_std", images.std);
   check(std::ranges::min(images.std) > 0, "{}: 'image_std' must be above 0", f.source());
+  check(f.optional<bool>("do_resize").value_or(true), "{}: a detector's images are resized: 'do_resize' must be true",
+        f.source());
+  check(f.optional<std::int64_t>("resample").value_or(bilinear) == bilinear,
+        "{}: a detector's images are resized bilinearly: 'resample' must be {}", f.source(), bilinear);
+  check(f.is_unset("pad_size"), "{}: images are filled up to the largest of a batch: 'pad_size' must be null",
+        f.source());
+  if (!f.optional<bool>("do_normalize").value_or(true)) {
+    std::ranges::fill(images.mean, 0.0F);
+    std::ranges::fill(images.std, 1.0F);
+  }
+  // Pixels are taken from 0 to 1: another factor is one of mean and deviation.
+  const double factor = f.optional<bool>("do_rescale").value_or(true)
+                            ? f.optional<double>("rescale_factor", {1e-9, 1e3}).value_or(1.0 / 255)
+                            : 1;
+  if (std::abs(factor * 255 - 1) > 1e-6) {
+    const auto divide = [&](float& number) { number = static_cast<float>(number / (factor * 255)); };
+    std::ranges::for_each(images.mean, divide);
+    std::ranges::for_each(images.std, divide);
+  }
 }
 
 OrderedJson images_json(const DetectorImages& images) {

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "vitrail/io/suggest.h"
+#include "vitrail/io/wording.h"
 #include "vitrail/models/base/family.h"
 #include "vitrail/models/formats/huggingface.h"
 
@@ -116,8 +117,10 @@ std::vector<std::string> read_class_names(io::Fields& f) {
   std::vector<std::string> names(labels.size());
   for (std::size_t i = 0; i < names.size(); ++i) {
     const std::string key = std::to_string(i);
-    check(labels.contains(key) && labels[key].is_string(),
-          "{}: 'id2label' has {} entries, but none that names class {}", f.source(), names.size(), i);
+    check(labels.contains(key), "{}: 'id2label' has {} entries, but none that names class {}", f.source(), names.size(),
+          i);
+    check(labels[key].is_string(), "{}: 'id2label': the name of class {} must be a string, but is {}", f.source(), i,
+          io::shown(labels[key].dump()));
     names[i] = labels[key].get<std::string>();
   }
   return names;

@@ -11,6 +11,7 @@
 #include "vitrail/io/safetensors.h"
 #include "vitrail/models/base/adapt.h"
 #include "vitrail/models/base/owner.h"
+#include "vitrail/models/base/registry.h"
 #include "vitrail/models/formats/generation_fields.h"
 #include "vitrail/models/formats/huggingface.h"
 #include "vitrail/models/formats/preprocessor.h"
@@ -30,6 +31,7 @@ namespace fs = std::filesystem;
 using OrderedJson = nlohmann::ordered_json;
 
 constexpr std::string_view encoder_prefix = "encoder.";
+constexpr const char* rates_key = "drop_rates";  // of a timm model, beside what transformers reads of the encoder
 
 // The names of a file's tensors: those of the decoder and between the two are the network's own, those of the encoder
 // are the ones of its kind.
@@ -101,8 +103,12 @@ Model read_image_model(io::Fields& f, const nlohmann::json& config, const fs::pa
   FolderConfig folder_config = read_hub_folder(encoder, folder);
   folder_config.num_classes = 0;
   names = folder_config.names;
+  if (encoder.contains(own_object) && encoder[own_object].contains(rates_key)) {
+    folder_config.model_args.update(encoder[own_object][rates_key]);
+  }
   Model model = build_model(folder_config.architecture, folder_config.arguments(), f.source() + ": 'encoder'",
                             {.fill = nn::Fill::leave});
+  keep_drop_rates(model, folder_config.model_args);
   const PretrainedConfig built = std::exchange(model.pretrained, folder_config.pretrained);
   check_prepared_size(folder, model.pretrained, {built.height, built.width});
   return model;
@@ -254,6 +260,12 @@ void VisionEncoderDecoder::write(const fs::path& folder, DType dtype) const {
   OrderedJson encoder = {{"model_type", form.model_type}};
   encoder.update(form.config);
   encoder[own_object]["architecture"] = image_model.architecture;
+  const OrderedJson arguments = OrderedJson::parse(image_model.model_args);
+  for (const auto& [key, value] : arguments.items()) {
+    if (is_drop_rate(key)) {
+      encoder[own_object][rates_key][key] = value;
+    }
+  }
   OrderedJson decoder = OrderedJson::parse(decoder_config_);
   decoder["model_type"] = "gpt2";
   decoder["is_decoder"] = true;

@@ -97,6 +97,10 @@ void read_swin_kind(io::Fields& f, FolderConfig& folder, Version version) {
                  {"window_fit", "transformers"},
                  {"dynamic_img_size", true}};
   Json defaults = {{"patch_size", 4}, {"in_chans", 3}, {"window_size", 7}, {"mlp_ratio", 4.0}, {"qkv_bias", true}};
+  if (const auto rate = f.optional<double>("drop_path_rate", {0, 0.99})) {
+    wanted["drop_path_rate"] = *rate;
+    defaults["drop_path_rate"] = c.drop_path_rate;
+  }
   if (v2) {
     wanted["act_layer"] = activation;
     defaults["act_layer"] = "gelu";

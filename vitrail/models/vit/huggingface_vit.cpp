@@ -352,7 +352,8 @@ void read_hub_dinov3(io::Fields& f, FolderConfig& folder) {
     const auto hidden = static_cast<std::int64_t>(static_cast<double>(c.embed_dim) * c.mlp_ratio);
     arguments.set("swiglu_align_to", hidden % 8 == 0 ? 8 : 1, 0);
   } else {
-    arguments.set("act_layer", activation, "gelu");
+    check(activation == "gelu", "{}: the Mlp of a DINOv3 without a gate has 'gelu' here, not 'hidden_act' '{}'",
+          f.source(), activation);
   }
   arguments.set("norm_layer", {"layernorm", shortest(c.norm_layer.eps)}, nullptr);  // timm's has one of its own
   const auto scale = f.get<double>("layerscale_value", 1.0, {0, 1e3});
@@ -380,6 +381,7 @@ void read_hub_beit(io::Fields& f, FolderConfig& folder) {
   arguments.set("use_shared_rel_pos_bias", f.get<bool>("use_shared_relative_position_bias", false), false);
   arguments.set("global_pool", f.get<bool>("use_mean_pooling", true) ? "avg" : "token", "avg");
   arguments.set("init_values", f.get<double>("layer_scale_init_value", 0.1, {0, 1e3}), nullptr);  // 0: no layer scales
+  arguments.set("drop_path_rate", f.optional<double>("drop_path_rate", {0, 0.99}).value_or(0), 0.0);
   read_hub_image_size(c, folder);
   read_classes(f, folder, {"BeitForImageClassification"}, {"BeitModel"});
   take_pretrained(folder);

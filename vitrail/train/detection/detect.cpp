@@ -1,6 +1,7 @@
 #include "vitrail/train/detection/detect.h"
 
 #include <algorithm>
+#include <array>
 #include <iterator>
 #include <utility>
 #include <vector>
@@ -109,6 +110,33 @@ Made make_detector(const DetectionOptions& options, const fs::path& checkpoint,
   return made;
 }
 
+// Writes the weights of matching and loss that are used into the detector's config, by transformers' names. Others that
+// its folder asks for are told.
+void write_weights_of_loss(const DetectionOptions& options, Made& made, bool resumed) {
+  const std::array<std::pair<const char*, double>, 6> used = {
+      {{"class_cost", options.costs.set_cost_class},
+       {"bbox_cost", options.costs.set_cost_bbox},
+       {"giou_cost", options.costs.set_cost_giou},
+       {"bbox_loss_coefficient", options.weights.bbox_loss_coef},
+       {"giou_loss_coefficient", options.weights.giou_loss_coef},
+       {"eos_coefficient", options.weights.eos_coef}}};
+  auto config = nlohmann::ordered_json::parse(made.detector.config);
+  std::vector<std::string> others;
+  for (const auto& [key, value] : used) {
+    if (config.contains(key) && config[key].is_number() && config[key] != value) {
+      others.push_back(fmt::format("{} {} and not {:g}", key, config[key].dump(), value));
+    }
+    config[key] = value;
+  }
+  made.detector.config = config.dump();
+  if (!others.empty() && !resumed) {
+    made.notes.push_back(
+        fmt::format("the folder's config.json says {}: --set-cost-class, --set-cost-bbox, --set-cost-giou, "
+                    "--bbox-loss-coef, --giou-loss-coef and --eos-coef say what counts",
+                    fmt::join(others, ", ")));
+  }
+}
+
 class DetectionTask final : public Task {
  public:
   DetectionTask(const DetectionOptions& options, const fs::path& checkpoint);
@@ -149,6 +177,7 @@ DetectionTask::DetectionTask(const DetectionOptions& options, const fs::path& ch
       training_(data::open_boxed_images(options.data_dir,
                                         {.split = options.train_split, .skip_broken = options.skip_broken})) {
   Made made = make_detector(options_, checkpoint, training_.classes);
+  write_weights_of_loss(options_, made, !checkpoint.empty());
   detector_ = std::move(made.detector);
   if (!checkpoint.empty()) {
     check_same_classes(detector_.labels, training_.classes);

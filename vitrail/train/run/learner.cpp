@@ -209,7 +209,8 @@ std::optional<double> Learner::update(std::int64_t update, double scale, std::op
   if (parts_->clip_limit) {
     clipping = clips_by_norm() && norm
                    ? optim::clip_by_norm(*norm, *parts_->clip_limit, scale)
-                   : optim::clip_gradients(parameters, *parts_->clip_limit, parts_->clip_mode, scale);
+                   : optim::clip_gradients(parameters, *parts_->clip_limit, parts_->clip_mode, scale,
+                                           [this](const std::string& name) { return parts_->net.is_head(name); });
     Profile::mark("clip gradients");
   }
   parts_->schedule_decay(update);
