@@ -39,10 +39,15 @@ TEST(GenerationConfig, RefusesWhatCannotBe) {
   EXPECT_EQ(error([](GenerationConfig& c) { c.num_return_sequences = 3; }),
             "num_return_sequences 3 would be the same text each time: it needs do_sample or num_beams");
   EXPECT_EQ(error([](GenerationConfig& c) {
+              c.suppress_tokens = {4, 2, 3};
+              c.forced_eos_token_id = {3, 2};
+            }),
+            "forced_eos_token_id 3, 2 is forced, and suppress_tokens forbids it");
+  EXPECT_EQ(error([](GenerationConfig& c) {
               c.suppress_tokens = {4, 2};
               c.forced_eos_token_id = {3, 2};
             }),
-            "forced_eos_token_id 2 is forced, and suppress_tokens forbids it");
+            "no error");
 }
 
 // Twenty tokens, transformers' default, are what a folder says if it says so.

@@ -194,6 +194,8 @@ TEST(Suggest, FindsTheNearestNamesFirst) {
 TEST(Suggest, MakesTheEndOfASentence) {
   EXPECT_EQ(did_you_mean("--bach-size", {"--batch-size", "--workers"}), " (did you mean '--batch-size'?)");
   EXPECT_EQ(did_you_mean("lr", {"opt", "epochs"}), "");
+  EXPECT_EQ(did_you_mean("--grad-clip", {"--grad-dtype", "--clip-grad"}),
+            " (did you mean '--clip-grad' or '--grad-dtype'?)");
   EXPECT_EQ(quoted_list({}), "");
   EXPECT_EQ(quoted_list({"a", "b", "c"}, "and"), "'a', 'b' and 'c'");
 }

@@ -135,8 +135,10 @@ TEST(LabelledTexts, SayWhatIsWrongWithAFile) {
             "'joy', 'what'");
   EXPECT_EQ(texts("a.csv", "text,label\na\n"), "a.csv: line 2 has 1 field, expected 2");
   EXPECT_EQ(texts("a.csv", "label,sentence,Sentence1\njoy,a,b\n"),
-            "a.csv: line 1 names 'sentence' and 'sentence1', each of which could be the text");
+            "a.csv: line 1 names 'sentence' and 'sentence1', each of which could be meant");
   EXPECT_EQ(texts("a.jsonl", "{\"text\": \"a\"}\n"), "a.jsonl: line 1 has no 'label'");
+  EXPECT_EQ(texts("a.jsonl", "{\"text\": \"a\", \"sentence\": \"b\", \"label\": 1}\n"),
+            "a.jsonl: line 1 has 'text' and 'sentence', each of which could be meant");
   EXPECT_EQ(texts("a.jsonl", "{\"text\": 1.5, \"label\": 1}\n"),
             "a.jsonl: line 1: 'text' must be a string, but is 1.5");
   EXPECT_EQ(texts("a.txt", "joy\tcaf\xe9\n"), "a.txt: line 1 is not UTF-8: byte 8 of it is 0xe9");

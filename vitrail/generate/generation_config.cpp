@@ -1,8 +1,10 @@
 #include "vitrail/generate/generation_config.h"
 
+#include <algorithm>
 #include <array>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
 #include "vitrail/io/file.h"
@@ -201,13 +203,14 @@ void validate(const GenerationConfig& c) {
   check(std::ranges::find(c.stop_strings, "") == c.stop_strings.end(),
         "stop_strings has an empty one, behind which every text would end at once");
   check(c.no_repeat_ngram_size >= 0, "no_repeat_ngram_size must be at least 0, not {}", c.no_repeat_ngram_size);
-  const auto forced = [&](std::string_view field, std::int64_t id) {
-    check(std::ranges::find(c.suppress_tokens, id) == c.suppress_tokens.end(),
-          "{} {} is forced, and suppress_tokens forbids it", field, id);
+  const auto check_forced = [&](std::string_view field, const std::vector<std::int64_t>& ids) {
+    const bool all = std::ranges::all_of(
+        ids, [&](std::int64_t id) { return std::ranges::find(c.suppress_tokens, id) != c.suppress_tokens.end(); });
+    check(ids.empty() || !all, "{} {} is forced, and suppress_tokens forbids it", field, fmt::join(ids, ", "));
   };
-  std::ranges::for_each(c.forced_eos_token_id, [&](std::int64_t id) { forced("forced_eos_token_id", id); });
+  check_forced("forced_eos_token_id", c.forced_eos_token_id);
   if (c.forced_bos_token_id) {
-    forced("forced_bos_token_id", *c.forced_bos_token_id);
+    check_forced("forced_bos_token_id", {*c.forced_bos_token_id});
   }
   check(!c.max_new_tokens || *c.max_new_tokens >= 1, "max_new_tokens must be at least 1, not {}",
         c.max_new_tokens.value_or(0));

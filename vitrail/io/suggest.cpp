@@ -34,6 +34,20 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
   return row[y.size()];
 }
 
+// The words of a name or flag by the alphabet: "clip-grad" of "grad-clip".
+static std::string sorted_words(const std::string& name) {
+  std::vector<std::string> words = {""};
+  for (const char c : name) {
+    if (c == '-' || c == '_') {
+      words.emplace_back();
+    } else {
+      words.back() += c;
+    }
+  }
+  std::ranges::sort(words);
+  return fmt::format("{}", fmt::join(words, "-"));
+}
+
 std::vector<std::string> nearest(std::string_view word, const std::vector<std::string>& candidates, std::size_t most) {
   const std::string wanted = lower_case(word);
   std::vector<std::pair<std::size_t, std::string>> near;
@@ -46,7 +60,10 @@ std::vector<std::string> nearest(std::string_view word, const std::vector<std::s
       continue;  // their lengths alone differ by too much
     }
     // A candidate that merely begins alike ranks after those with a typing error.
-    const std::size_t distance = longer <= 256 ? edit_distance(wanted, known) : longer;
+    std::size_t distance = longer <= 256 ? edit_distance(wanted, known) : longer;
+    if (distance > 1 && sorted_words(wanted) == sorted_words(known)) {
+      distance = 1;
+    }
     if (distance <= std::max<std::size_t>(1, longer / 3)) {
       near.emplace_back(distance, candidate);
     } else if (begins) {

@@ -339,7 +339,7 @@ Clipping clip_by_norm(double norm, double limit, double gradient_scale) {
 }
 
 Clipping clip_gradients(const nn::ParameterStore& store, double limit, ClipMode mode, double gradient_scale,
-                        const std::function<bool(const std::string&)>& is_head) {
+                        const std::function<bool(const std::string&)>& is_last) {
   check(limit > 0 && gradient_scale > 0, "gradients cannot be clipped to {} (scaled by {}): both must be positive",
         limit, gradient_scale);
   if (mode == ClipMode::norm) {
@@ -358,7 +358,7 @@ Clipping clip_gradients(const nn::ParameterStore& store, double limit, ClipMode 
       if (factor < 1) {
         kernels::scale(g, static_cast<float>(factor), gradient.numel());
       }
-    } else if (!is_head || !is_head(parameter.name)) {
+    } else if (!is_last || !is_last(parameter.name)) {
       clip_adaptively(parameter.value, gradient, limit, gradient_scale);
     }
   }

@@ -163,10 +163,11 @@ struct Clipping {
 
 /// Clips gradient_scale times the gradients of the store, as timm's dispatch_clip_grad. The mode norm writes nothing:
 /// limit / (norm + 1e-6), if below 1, becomes part of the factor. The other modes change the gradients in place. The
-/// factor always includes gradient_scale. The mode agc leaves out parameters that are of the head, as timm's train.py
-/// does and as Brock et al. 2021 advise. Throws Error unless `limit` and `gradient_scale` are positive.
+/// factor always includes gradient_scale. The mode agc leaves alone what
+/// `is_last` names, the last layer, as timm's train.py does and Brock et al. 2021 advise. Throws Error unless `limit`
+/// and `gradient_scale` are positive.
 Clipping clip_gradients(const nn::ParameterStore& store, double limit, ClipMode mode, double gradient_scale = 1,
-                        const std::function<bool(const std::string&)>& is_head = {});
+                        const std::function<bool(const std::string&)>& is_last = {});
 /// What the mode norm does if all gradients together have this norm.
 Clipping clip_by_norm(double norm, double limit, double gradient_scale = 1);
 

@@ -40,11 +40,23 @@ void check_filled(const LabelledText& text, bool labelled, const std::string& so
         text.text.empty() ? "text" : "label");
 }
 
+// The column that has one of these names. A table that has several of them does not say which is meant.
+std::optional<std::size_t> one_column(const io::CsvRow& names, std::span<const std::string_view> known,
+                                      const std::string& source) {
+  const auto found = io::column_named(names, known, source);
+  for (const std::string_view other : known) {
+    const auto more = io::column_named(names, {other}, source);
+    check(!more || more == found, "{}: line {} names '{}' and '{}', each of which could be meant", source, names.line,
+          names.fields[found.value_or(0)], other);
+  }
+  return found;
+}
+
 // The texts of rows whose first one names the columns.
 std::vector<LabelledText> read_columns(const std::vector<io::CsvRow>& rows, std::size_t text,
                                        std::optional<std::size_t> label, Labels labels, const std::string& source) {
   std::vector<LabelledText> result;
-  const auto second = io::column_named(rows[0], second_columns, source);
+  const auto second = one_column(rows[0], second_columns, source);
   const auto split = io::part_column(rows, source, {"split"});
   for (const io::CsvRow& row : std::span(rows).subspan(1)) {
     check(row.fields.size() == rows[0].fields.size(), "{}: line {} has {}, expected {}", source, row.line,
@@ -87,20 +99,9 @@ std::vector<LabelledText> read_pairs(const std::vector<io::CsvRow>& rows, Labels
   return result;
 }
 
-// The column of the first texts, of whose names a table must have one.
-std::optional<std::size_t> text_column(const io::CsvRow& names, const std::string& source) {
-  const auto found = io::column_named(names, text_columns, source);
-  for (const std::string_view other : text_columns) {
-    const auto more = io::column_named(names, {other}, source);
-    check(!more || more == found, "{}: line {} names '{}' and '{}', each of which could be the text", source,
-          names.line, names.fields[found.value_or(0)], other);
-  }
-  return found;
-}
-
 std::vector<LabelledText> read_table(const std::vector<io::CsvRow>& rows, bool must_be_named, Labels labels,
                                      const std::string& source) {
-  const auto text = rows.empty() ? std::nullopt : text_column(rows[0], source);
+  const auto text = rows.empty() ? std::nullopt : one_column(rows[0], text_columns, source);
   const auto label = rows.empty() ? std::nullopt : io::column_named(rows[0], label_columns, source);
   if (text && (label || labels != Labels::needed)) {
     return read_columns(rows, *text, labels == Labels::none ? std::nullopt : label, labels, source);
@@ -125,6 +126,10 @@ std::vector<LabelledText> read_objects(std::string_view corpus, Labels labels, c
     const auto first_of = [&](std::span<const std::string_view> names, bool any = false) -> std::optional<std::string> {
       for (const std::string_view name : names) {
         if (f.kind(name) != io::Kind::absent) {
+          for (const std::string_view other : names) {
+            check(other == name || f.kind(other) == io::Kind::absent,
+                  "{} has '{}' and '{}', each of which could be meant", place, name, other);
+          }
           const io::Kind kind = f.kind(name);
           const bool plain =
               kind == io::Kind::integer || (any && (kind == io::Kind::number || kind == io::Kind::boolean));

@@ -54,6 +54,20 @@ TEST_F(CaptionTables, MayDoWithoutEvaluation) {
           "--val-share, or train without evaluation by --val-split ''");
 }
 
+// A caption that is drawn follows from the seed and the image's number, whatever is captioned beside it.
+TEST_F(CaptionTables, DrawForEachImageByItself) {
+  fs::copy(VITRAIL_SOURCE_DIR "/weights/scenes_caption", path("draws"), fs::copy_options::recursive);
+  write("draws/generation_config.json",
+        R"({"do_sample": true, "num_beams": 1, "temperature": 3.0, "top_k": 0, "max_length": 8})");
+  const std::string command = "caption " + path("draws") + " " + path("scenes/images") + " --threads 1";
+  const std::string all = printed(command);
+  EXPECT_EQ(printed(command + " -b 1"), all);
+  EXPECT_EQ(printed(command + " -b 3"), all);
+  EXPECT_NE(printed(command + " --seed 1"), all);
+  EXPECT_THAT(vitrail("caption " + path("draws") + " " + path("scenes/images") + " --seed 1").err,
+              Not(HasSubstr("changes nothing")));
+}
+
 class CaptionedImages : public OnImages {};
 
 TEST_F(CaptionedImages, AreCountedWithoutThoseLeftOut) {

@@ -158,7 +158,6 @@ TEST_F(ModelFolder, KeepsItsRatesOfDropout) {
   change_config([](nlohmann::json& config) {
     config["model_args"]["attn_drop_rate"] = 0.2;
     config["model_args"]["drop_path_rate"] = 0.0;
-    config["model_args"]["pos_drop_rate"] = 0.0;
   });
   const auto rates_of = [](const std::string& arguments) {
     nlohmann::json rates = nlohmann::json::object();
@@ -177,6 +176,7 @@ TEST_F(ModelFolder, KeepsItsRatesOfDropout) {
   const Model model = load_model(folder_, asked);
   EXPECT_EQ(rates_of(model.model_args), own);
   EXPECT_EQ(nlohmann::json::parse(model.arguments)["attn_drop_rate"], 0.5);
+  EXPECT_EQ(nlohmann::json::parse(model.arguments)["drop_rate"], 0.3);
   EXPECT_EQ(rates_of(without_head(model, "").model_args), own);
   save_model(model, temporary_ / "saved");
   EXPECT_EQ(rates_of(load_model(temporary_ / "saved").model_args), own);

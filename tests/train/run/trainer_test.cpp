@@ -169,7 +169,8 @@ TEST(Fit, TrainsOnTheSortedFilesInOrder) {
   ClassifyOptions options = tiny_options(folder.path());
   options.augment.no_aug = options.no_shuffle = true;
   options.schedule.sched = "none";
-  options.drop_path = options.smoothing = options.drop = 0;
+  options.smoothing = 0;
+  options.drop_path = options.drop = 0.0;
   options.epochs = 2;
   models::CreateOptions create;
   create.model_kwargs = options.model_kwargs;

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <filesystem>
 #include <map>
+#include <numeric>
 
 #include <CLI/CLI.hpp>
 #include <fmt/core.h>
@@ -78,6 +79,9 @@ class ImageCaptions {
  private:
   void take(const std::vector<std::string>& names, const std::vector<io::Image>& images) {
     const Tensor x = train::prepared(model_->image_model.pretrained, images);
+    options_.generate.numbers.resize(images.size());
+    std::iota(options_.generate.numbers.begin(), options_.generate.numbers.end(), captioned_);
+    captioned_ += std::ssize(images);
     const auto said = train::captions_of(*model_, tokenizer_, x, options_);
     for (std::size_t i = 0; i < said.size(); ++i) {
       for (const train::Caption& one : said[i]) {
@@ -130,6 +134,7 @@ class ImageCaptions {
   std::unique_ptr<models::Captioner> model_;
   text::Tokenizer tokenizer_;
   train::CaptionOptions options_;
+  std::int64_t captioned_ = 0;  // images so far
   PictureNames pictures_;
   std::map<std::string, std::int64_t> ids_;  // COCO's, as eval-captions reads them
   nlohmann::ordered_json results_ = nlohmann::ordered_json::array();

@@ -132,9 +132,11 @@ void convert(const ConvertFlags& flags) {
     settle_processor(model.pretrained, source);
   }
   models::save_model(model, flags.output, timm ? models::Layout::timm : models::Layout::huggingface, dtype);
+  std::vector<std::string> own = timm ? models::arguments_beyond_timm(model) : std::vector<std::string>();
+  std::erase(own, "pos_embed_resize");  // of images of another size alone
   if (!timm) {
     note_other_crop(model.pretrained);
-  } else if (const std::vector<std::string> own = models::arguments_beyond_timm(model); !own.empty()) {
+  } else if (!own.empty()) {
     say("note: timm does not know {} of this model: where it matters, timm computes something else (docs/models.md)\n",
         io::quoted_list(own, "and"));
   }

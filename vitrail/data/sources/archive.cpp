@@ -186,8 +186,7 @@ Parts parts_of_archive(const fs::path& file) {
 Listing list_tar(const fs::path& path, const std::string& split, const ListOptions& how) {
   const io::Tar tar = io::Tar::open(path);
   if (holds_samples(tar)) {
-    const std::string own = part_in_name(path.filename().string());
-    check(split.empty() || is_training_split(split) || (!own.empty() && is_of_part(own, split)),
+    check(split.empty() || is_training_split(split),
           "{}: an archive of samples is of one part: it has no '{}' images; name an archive that has them in its place",
           path.string(), split);
     return list_shards({path}, path, how);

@@ -108,7 +108,7 @@ struct Model {
 struct CreateOptions {
   std::optional<std::int64_t> num_classes;
   std::string model_kwargs = "{}";                      ///< timm's --model-kwargs as a JSON object
-  double drop_rate = 0;                                 ///< timm's --drop; set only if positive
+  std::optional<double> drop_rate = std::nullopt;       ///< timm's --drop; unset: the model's own
   std::optional<double> drop_path_rate = std::nullopt;  ///< timm's --drop-path; unset: the model's own
   std::uint64_t seed = 0;
   nn::Fill fill = nn::Fill::initialize;  ///< meta: a model to ask about, not to run

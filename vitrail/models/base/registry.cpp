@@ -170,8 +170,8 @@ Json option_arguments(const CreateOptions& options) {
   if (options.num_classes) {
     arguments["num_classes"] = *options.num_classes;
   }
-  if (options.drop_rate > 0) {
-    arguments["drop_rate"] = options.drop_rate;
+  if (options.drop_rate) {  // 0 is the default of all families, some of which have no such argument
+    arguments["drop_rate"] = *options.drop_rate > 0 ? Json(*options.drop_rate) : Json();
   }
   if (options.drop_path_rate) {
     arguments["drop_path_rate"] = *options.drop_path_rate;
@@ -184,8 +184,7 @@ bool is_drop_rate(std::string_view argument) { return argument.ends_with("drop_r
 void keep_drop_rates(Model& model, const Json& arguments) {
   Json own = Json::parse(model.model_args);
   for (const auto& [key, value] : arguments.items()) {
-    // 0 is the default of all rates but that of drop path, which is the family's.
-    if (is_drop_rate(key) && value.is_number() && (value != 0 || key == "drop_path_rate")) {
+    if (is_drop_rate(key) && value.is_number()) {
       own[key] = value;
     }
   }

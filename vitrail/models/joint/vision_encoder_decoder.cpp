@@ -260,7 +260,7 @@ void VisionEncoderDecoder::write(const fs::path& folder, DType dtype) const {
   OrderedJson encoder = {{"model_type", form.model_type}};
   encoder.update(form.config);
   encoder[own_object]["architecture"] = image_model.architecture;
-  const OrderedJson arguments = OrderedJson::parse(image_model.model_args);
+  const OrderedJson arguments = OrderedJson::parse(image_model.arguments);
   for (const auto& [key, value] : arguments.items()) {
     if (is_drop_rate(key)) {
       encoder[own_object][rates_key][key] = value;

@@ -160,6 +160,7 @@ HubForm swin_hub_form(const ImageModel& net) {
   json["depths"] = c.depths;
   json["num_heads"] = c.num_heads;
   json["window_size"] = c.window_size[0][0];
+  json["drop_path_rate"] = c.drop_path_rate;
   json["mlp_ratio"] = c.mlp_ratio[0];
   json["qkv_bias"] = c.qkv_bias;
   json["hidden_act"] = hub_activation(c.act_layer);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <set>
 
 #include <fmt/format.h>
 
@@ -125,6 +126,20 @@ TextModel make(std::string name, const TextFamily& family, Json config, const st
   return model;
 }
 
+// The parameters that map to the labels: those of another shape where there is one label more.
+std::set<std::string> maps_to_labels(const TextModel& model, const Json& config, const std::string& source,
+                                     TextModelOptions options) {
+  options.labels.emplace_back("another");
+  const TextModel larger = make(model.name, *model.family, config, source, options, {.fill = nn::Fill::meta});
+  std::set<std::string> names;
+  for (const nn::Parameter& parameter : model.net->parameters.all()) {
+    if (larger.net->parameters.at(parameter.name).value.shape() != parameter.value.shape()) {
+      names.insert(parameter.name);
+    }
+  }
+  return names;
+}
+
 }  // namespace
 
 std::vector<std::string> text_model_types() {
@@ -219,11 +234,12 @@ TextModel load_text_model(const fs::path& folder, const TextModelOptions& option
     }
     model = make(type, family, config, source, options, store);
     // What the file has of another head is taken, as by transformers: all of it that has the same name and shape.
+    const std::set<std::string> renewed =
+        options.renew_classifier ? maps_to_labels(model, config, source, options) : std::set<std::string>();
     const auto holds = [&](const std::string& name) {
       const std::vector<std::string> theirs = names.theirs_of(name);
-      const Shape& shape = model.net->parameters.at(name).value.shape();
-      const bool renewed = options.renew_classifier && shape[0] == std::ssize(options.labels);
-      return !renewed && theirs.size() == 1 && file.contains(theirs[0]) && file.shape(theirs[0]) == shape;
+      return !renewed.contains(name) && theirs.size() == 1 && file.contains(theirs[0]) &&
+             file.shape(theirs[0]) == model.net->parameters.at(name).value.shape();
     };
     const WeightsTarget target{
         .parameters = model.net->parameters,

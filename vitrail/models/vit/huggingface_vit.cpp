@@ -219,6 +219,7 @@ HubForm beit_form(const VitConfig& c) {
   form.config = hub_encoder_json(c);
   form.config.erase("qkv_bias");
   form.config["intermediate_size"] = hidden_of(c);
+  form.config["drop_path_rate"] = c.drop_path_rate;
   form.config["use_mask_token"] = false;
   form.config["use_absolute_position_embeddings"] = c.pos_embed != VitConfig::Positions::none;
   form.config["use_relative_position_bias"] = c.rel_pos_type.has_value() && (!c.shared_rel_pos || c.both_rel_pos);
@@ -381,7 +382,7 @@ void read_hub_beit(io::Fields& f, FolderConfig& folder) {
   arguments.set("use_shared_rel_pos_bias", f.get<bool>("use_shared_relative_position_bias", false), false);
   arguments.set("global_pool", f.get<bool>("use_mean_pooling", true) ? "avg" : "token", "avg");
   arguments.set("init_values", f.get<double>("layer_scale_init_value", 0.1, {0, 1e3}), nullptr);  // 0: no layer scales
-  arguments.set("drop_path_rate", f.optional<double>("drop_path_rate", {0, 0.99}).value_or(0), 0.0);
+  arguments.set("drop_path_rate", f.optional<double>("drop_path_rate", {0, 0.99}).value_or(0.1), 0.0);
   read_hub_image_size(c, folder);
   read_classes(f, folder, {"BeitForImageClassification"}, {"BeitModel"});
   take_pretrained(folder);

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
+#include <string>
 #include <utility>
 
 #include <fmt/format.h>
@@ -92,13 +94,26 @@ struct Learner::Parts {
   double weight_decay;
   std::optional<double> weight_decay_end;
   std::string warmup_remark;
-  bool syncs_alone = false;       // --sync-bn without other ranks
-  bool average_warms_up = false;  // --model-ema-warmup
+  bool syncs_alone = false;               // --sync-bn without other ranks
+  bool average_warms_up = false;          // --model-ema-warmup
+  std::set<std::string> last_layer = {};  // which adaptive clipping leaves alone
 
   double backward(const Loss& loss, std::uint64_t number, float share, const autograd::Tape::Complete& complete,
                   const kernels::BatchSum* batch = nullptr);
   void schedule_decay(std::int64_t update);
 };
+
+// The weight and the bias of the layer that comes last.
+static std::set<std::string> last_layer_of(const nn::Network& network) {
+  std::set<std::string> names;
+  const std::vector<nn::Parameter>& all = network.parameters.all();
+  for (auto one = all.rbegin(); one != all.rend() && names.size() < 2; ++one) {
+    if (!one->buffer && network.is_head(one->name)) {
+      names.insert(one->name);
+    }
+  }
+  return names;
+}
 
 Learner::Learner(const RunOptions& options, nn::Network& network, std::int64_t updates_per_epoch, DType dtype,
                  dist::Communicator* ranks)
@@ -112,6 +127,7 @@ Learner::Learner(const RunOptions& options, nn::Network& network, std::int64_t u
           remark_on_warmup(options, updates_per_epoch), options.sync_bn && (ranks == nullptr || ranks->size() == 1)}) {
   check(std::ranges::none_of(network.parameters.all(), [](const nn::Parameter& one) { return one.held.has_value(); }),
         "the weights are held for inference and cannot be trained: train the model that they were quantized from");
+  parts_->last_layer = last_layer_of(network);
   if (options.lookahead > 0) {
     parts_->lookahead.emplace(network.parameters, optim::LookaheadOptions{options.lookahead, options.lookahead_decay,
                                                                           epochs() * updates_per_epoch});
@@ -207,10 +223,11 @@ std::optional<double> Learner::update(std::int64_t update, double scale, std::op
   nn::ParameterStore& parameters = parts_->net.parameters;
   optim::Clipping clipping{0, scale};
   if (parts_->clip_limit) {
-    clipping = clips_by_norm() && norm
-                   ? optim::clip_by_norm(*norm, *parts_->clip_limit, scale)
-                   : optim::clip_gradients(parameters, *parts_->clip_limit, parts_->clip_mode, scale,
-                                           [this](const std::string& name) { return parts_->net.is_head(name); });
+    clipping =
+        clips_by_norm() && norm
+            ? optim::clip_by_norm(*norm, *parts_->clip_limit, scale)
+            : optim::clip_gradients(parameters, *parts_->clip_limit, parts_->clip_mode, scale,
+                                    [this](const std::string& name) { return parts_->last_layer.contains(name); });
     Profile::mark("clip gradients");
   }
   parts_->schedule_decay(update);

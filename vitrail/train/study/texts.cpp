@@ -108,7 +108,7 @@ models::EncoderInput packed_batch(std::span<const TextIds* const> texts, bool wi
 
 bool takes_types(const models::TextModel& model) {
   const auto* encoder = dynamic_cast<const models::EncoderNetwork*>(model.net.get());
-  return encoder != nullptr && encoder->body.config().type_vocab_size > 0;
+  return encoder != nullptr && encoder->body.config().type_vocab_size > 1;
 }
 
 namespace {

@@ -14,6 +14,7 @@
 #include "vitrail/io/file.h"
 #include "vitrail/io/tensor_files.h"
 #include "vitrail/io/wording.h"
+#include "vitrail/models/base/registry.h"
 #include "vitrail/models/convnet/airbench.h"
 #include "vitrail/models/features.h"
 #include "vitrail/models/formats/weights.h"
@@ -100,7 +101,8 @@ models::Model model_of_initial(const ClassifyOptions& options, const fs::path& f
 models::Model make_model(const ClassifyOptions& options, const fs::path& checkpoint, std::int64_t data_classes) {
   const models::CreateOptions create = classifier_options(options, data_classes);
   if (!checkpoint.empty()) {
-    // The config of the checkpoint has all arguments except the rates of dropout and drop path and a fixed pos_embed.
+    // The config of the checkpoint has all arguments except the rates of dropout and drop path that flags ask for, and
+    // a fixed pos_embed.
     models::CreateOptions saved;
     saved.model_kwargs = create.model_kwargs;
     saved.drop_rate = create.drop_rate;
@@ -155,9 +157,14 @@ void whiten(const models::Airbench& net, const data::Dataset& images, const data
 }
 
 // Whether the features of an image are the same in every epoch, so that a probe can compute them once.
-bool features_stay(const ClassifyOptions& o) {
+bool features_stay(const ClassifyOptions& o, const models::Model& model) {
   const bool same_images = o.augment.no_aug && !o.mix.enabled() && o.tta == 0 && o.kd_model_name.empty();
-  return same_images && o.drop == 0 && o.drop_path.value_or(0) == 0 && o.model_kwargs.find("drop") == std::string::npos;
+  const nlohmann::json arguments = nlohmann::json::parse(model.arguments);
+  bool drops = false;
+  for (const auto& [key, value] : arguments.items()) {
+    drops = drops || (models::is_drop_rate(key) && value.is_number() && value > 0);
+  }
+  return same_images && !drops;
 }
 
 class Classify final : public Task {
@@ -220,7 +227,7 @@ Classify::Classify(const ClassifyOptions& options, const fs::path& checkpoint) :
     train_head_alone(*model_.net);
   }
   open_teacher();
-  if (options_.linear_probe && features_stay(options_)) {
+  if (options_.linear_probe && features_stay(options_, model_)) {
     probe_ = Probe::make(model_);
   }
   if (probe_ != nullptr) {

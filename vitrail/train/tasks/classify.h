@@ -22,7 +22,7 @@ struct ClassifyOptions : ImageTaskOptions {
   std::string initial_checkpoint;
   std::optional<std::int64_t> num_classes;
   std::string gp;
-  double drop = 0;
+  std::optional<double> drop;
   std::optional<double> drop_path;
   bool linear_probe = false;
   std::optional<std::int64_t> whiten_bias_epochs;

@@ -24,7 +24,7 @@ void add_classifier_options(OptionList& list, ClassifyOptions& o) {
   list.add("gp", o.gp, "POOL", "Global pooling: token, avg, max, avgmax, map, sum or token_avg (default: the model's)")
       .one_of({"token", "avg", "max", "avgmax", "map", "sum", "token_avg"}, true)
       .settled();
-  list.add("drop", o.drop, "P", "Dropout rate before the head").below_one();
+  list.add("drop", o.drop, "P", "Dropout rate before the head (default: the model's)").below_one();
   list.add("drop_path", o.drop_path, "P",
            "Stochastic depth rate of the last block, from 0 in the first (default: the model's, 0.1 for Swin)")
       .below_one();

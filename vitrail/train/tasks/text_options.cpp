@@ -230,9 +230,11 @@ TaskClassifier open_task_classifier(const TextTaskOptions& options, const fs::pa
   const std::string source = model_of(options.model).string();
   const bool is_folder = models::is_shipped_name(source) || fs::is_directory(source);
   const models::TextModel own = models::open_text_model(source, {.fill = nn::Fill::meta});
-  if (is_folder && own.net->classifier() != nullptr && own.architecture.ends_with(ending)) {
+  if (is_folder && own.net->classifier() != nullptr) {
     const std::vector<std::string> known = models::labels_of(own);
-    if (own.problem_type == models::ProblemType::regression) {
+    if (!own.architecture.ends_with(ending)) {
+      note = fmt::format("'{}' is a {}: the classifier begins anew", options.model, own.architecture);
+    } else if (own.problem_type == models::ProblemType::regression) {
       note = fmt::format("'{}' predicts numbers, and no classes: the classifier begins anew", options.model);
     } else if (own.problem_type != models::ProblemType::single_label_classification) {
       note = fmt::format("the labels of '{}' do not exclude each other: the classifier begins anew", options.model);
