@@ -160,6 +160,27 @@ TEST(VisionEncoderDecoder, SaysWhatIsWrongWithAFolder) {
   EXPECT_THAT(error_of_config([](auto& c) { c["decoder"]["n_layer"] = 3; }), HasSubstr("decoder.transformer.h.2."));
 }
 
+// Rates of dropout of a timm model have no field of transformers': a run that is resumed needs them.
+TEST(VisionEncoderDecoder, KeepsTheRatesOfItsImageModel) {
+  const test::TemporaryFolder folder;
+  const fs::path from = folder / "from";
+  fs::copy(golden_path("models/joint/captioner/vit"), from, fs::copy_options::recursive);
+  nlohmann::json config = io::read_json(from / "config.json");
+  config["encoder"]["vitrail"]["drop_rates"] = {{"proj_drop_rate", 0.3}};
+  io::write_atomically(from / "config.json", config.dump());
+  const auto rate_in = [](const fs::path& path) {
+    return nlohmann::json::parse(load_captioner(path)->image_model.arguments).value("proj_drop_rate", 0.0);
+  };
+  EXPECT_EQ(rate_in(from), 0.3);
+  fs::create_directory(folder / "written");
+  load_captioner(from)->write(folder / "written");
+  EXPECT_EQ(rate_in(folder / "written"), 0.3);
+  EXPECT_THAT(error_of_config([](auto& c) {
+                c["encoder"]["vitrail"]["drop_rates"] = {{"depth", 7}};
+              }),
+              HasSubstr("'encoder': 'drop_rates': there is no rate 'depth'"));
+}
+
 TEST(VisionEncoderDecoder, TakesTextsOfItsPositionsAlone) {
   const std::unique_ptr<Captioner> model = load_captioner(golden_path("models/joint/captioner/vit"));
   nn::Pass pass;

@@ -104,7 +104,11 @@ Model read_image_model(io::Fields& f, const nlohmann::json& config, const fs::pa
   folder_config.num_classes = 0;
   names = folder_config.names;
   if (encoder.contains(own_object) && encoder[own_object].contains(rates_key)) {
-    folder_config.model_args.update(encoder[own_object][rates_key]);
+    const nlohmann::json rates = encoder[own_object][rates_key];
+    for (const auto& [key, rate] : rates.items()) {
+      check(is_drop_rate(key), "{}: 'encoder': '{}': there is no rate '{}'", f.source(), rates_key, key);
+      folder_config.model_args[key] = rate;
+    }
   }
   Model model = build_model(folder_config.architecture, folder_config.arguments(), f.source() + ": 'encoder'",
                             {.fill = nn::Fill::leave});
