@@ -190,7 +190,8 @@ class BeamSearch final : public Search {
   // 2019).
   std::vector<std::int64_t> drawn(std::span<const float> given) const {
     std::vector<float> scores(given.begin(), given.end());
-    const Philox draws(task_.options.seed, static_cast<std::uint64_t>(task_.number * (task_.most_new + 1) + length_));
+    const std::uint64_t step = static_cast<std::uint64_t>(task_.number) << 32U | static_cast<std::uint64_t>(length_);
+    const Philox draws(task_.options.seed, step);
     for (std::size_t i = 0; i < scores.size(); ++i) {
       const double uniform = (draws.uniform(i) + 0x1p-25) / (1 + 0x1p-24);  // neither 0 nor 1
       scores[i] -= static_cast<float>(std::log(-std::log(uniform)));
