@@ -159,16 +159,7 @@ TEST_F(ModelFolder, KeepsItsRatesOfDropout) {
     config["model_args"]["attn_drop_rate"] = 0.2;
     config["model_args"]["drop_path_rate"] = 0.0;
   });
-  const auto rates_of = [](const std::string& arguments) {
-    nlohmann::json rates = nlohmann::json::object();
-    const nlohmann::json all = nlohmann::json::parse(arguments);
-    for (const auto& [key, value] : all.items()) {
-      if (is_drop_rate(key)) {
-        rates[key] = value;
-      }
-    }
-    return rates;
-  };
+  const auto rates_of = [](const std::string& arguments) { return drop_rates_in(nlohmann::json::parse(arguments)); };
   const nlohmann::json own = {{"attn_drop_rate", 0.2}, {"drop_path_rate", 0.0}};
   CreateOptions asked;
   asked.model_kwargs = R"({"attn_drop_rate": 0.5})";

@@ -181,13 +181,19 @@ Json option_arguments(const CreateOptions& options) {
 
 bool is_drop_rate(std::string_view argument) { return argument.ends_with("drop_rate") || argument == "drop_path_rate"; }
 
-void keep_drop_rates(Model& model, const Json& arguments) {
-  Json own = Json::parse(model.model_args);
+Json drop_rates_in(const Json& arguments) {
+  Json rates = Json::object();
   for (const auto& [key, value] : arguments.items()) {
     if (is_drop_rate(key) && value.is_number()) {
-      own[key] = value;
+      rates[key] = value;
     }
   }
+  return rates;
+}
+
+void keep_drop_rates(Model& model, const Json& arguments) {
+  Json own = Json::parse(model.model_args);
+  own.update(drop_rates_in(arguments));
   model.model_args = own.dump();
 }
 

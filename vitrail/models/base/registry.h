@@ -45,6 +45,8 @@ nlohmann::json default_arguments(const ArchitectureEntry& entry, std::string_vie
 
 /// Whether an argument is a rate of dropout or drop path ("attn_drop_rate", "drop_path_rate").
 bool is_drop_rate(std::string_view argument);
+/// The arguments that are such rates.
+nlohmann::json drop_rates_in(const nlohmann::json& arguments);
 /// Takes the rates of dropout and drop path among the arguments of a model's folder into its `model_args`.
 void keep_drop_rates(Model& model, const nlohmann::json& arguments);
 

@@ -264,11 +264,8 @@ void VisionEncoderDecoder::write(const fs::path& folder, DType dtype) const {
   OrderedJson encoder = {{"model_type", form.model_type}};
   encoder.update(form.config);
   encoder[own_object]["architecture"] = image_model.architecture;
-  const OrderedJson arguments = OrderedJson::parse(image_model.arguments);
-  for (const auto& [key, value] : arguments.items()) {
-    if (is_drop_rate(key)) {
-      encoder[own_object][rates_key][key] = value;
-    }
+  if (const nlohmann::json rates = drop_rates_in(nlohmann::json::parse(image_model.arguments)); !rates.empty()) {
+    encoder[own_object][rates_key] = rates;
   }
   OrderedJson decoder = OrderedJson::parse(decoder_config_);
   decoder["model_type"] = "gpt2";

@@ -159,12 +159,8 @@ void whiten(const models::Airbench& net, const data::Dataset& images, const data
 // Whether the features of an image are the same in every epoch, so that a probe can compute them once.
 bool features_stay(const ClassifyOptions& o, const models::Model& model) {
   const bool same_images = o.augment.no_aug && !o.mix.enabled() && o.tta == 0 && o.kd_model_name.empty();
-  const nlohmann::json arguments = nlohmann::json::parse(model.arguments);
-  bool drops = false;
-  for (const auto& [key, value] : arguments.items()) {
-    drops = drops || (models::is_drop_rate(key) && value.is_number() && value > 0);
-  }
-  return same_images && !drops;
+  const nlohmann::json rates = models::drop_rates_in(nlohmann::json::parse(model.arguments));
+  return same_images && std::ranges::all_of(rates, [](const nlohmann::json& rate) { return rate == 0; });
 }
 
 class Classify final : public Task {
