@@ -1,6 +1,8 @@
 #include "vitrail/kernels/conv.h"
 
 #include <array>
+#include <atomic>
+#include <utility>
 
 #include "vitrail/kernels/cast.h"
 #include "vitrail/kernels/conv_weight_gradient.h"
@@ -16,6 +18,18 @@ using onednn::Desc;
 using Dims = dnnl::memory::dims;
 
 enum Kind : std::int64_t { forward = 20, input_gradient, weight_gradient };
+
+// oneDNN's description of images. The stride of a dimension with one element tells nothing, but oneDNN goes
+// by it: images of one pixel need those of channels-last, else it has slow reference code alone.
+Desc describe(const Tensor& x) {
+  if (!pixels(x).is_contiguous()) {
+    return onednn::describe(x);
+  }
+  const std::int64_t row = x.size(3) * x.size(1);
+  return onednn::describe(x.shape(), {x.size(2) * row, 1, row, x.size(1)}, x.dtype());
+}
+
+dnnl::memory view(const Tensor& x) { return onednn::view(x, describe(x)); }
 
 onednn::Key key_of(Kind kind, const Tensor& x, const Tensor& weight, const Tensor& y, const ConvGeometry& geometry) {
   onednn::Key key{kind, geometry.groups};
@@ -51,8 +65,8 @@ dnnl::convolution_forward::primitive_desc conv_desc(const Tensor& x, const Tenso
                                                     const ConvEpilogue& epilogue = {}) {
   using Forward = dnnl::convolution_forward;
   constexpr auto kind = dnnl::prop_kind::forward_training;
-  const Desc in = onednn::describe(x);
-  const Desc out = onednn::describe(y);
+  const Desc in = describe(x);
+  const Desc out = describe(y);
   const Desc weights = onednn::any_layout(grouped(weight, geometry.groups).shape(), x.dtype());
   const Words g(geometry);
   dnnl::primitive_attr attributes = onednn::attributes();
@@ -68,6 +82,13 @@ dnnl::convolution_forward::primitive_desc conv_desc(const Tensor& x, const Tenso
                                               g.stride, g.dilation, g.padding, g.padding)
               : onednn::forward_desc<Forward>(attributes, kind, direct, in, weights, out, g.stride, g.dilation,
                                               g.padding, g.padding);
+}
+
+std::atomic<std::uint64_t> slow_count = 0;
+
+void run(const onednn::Compiled& primitive, onednn::Arguments arguments) {
+  slow_count += primitive.reference ? 1 : 0;
+  primitive.run(std::move(arguments));
 }
 
 // Counts the multiply-accumulates of a convolution with this weight and result, each as two operations.
@@ -95,13 +116,12 @@ void convolution(const Tensor& x, const Tensor& weight, const Tensor& bias, cons
       onednn::compiled(key_of(forward, x, weight, y, geometry).add(bias.defined()).add(epilogue.add).add(epilogue.relu),
                        [&] { return conv_desc(x, weight, bias.defined(), geometry, y, epilogue); });
   const onednn::Packed packed = onednn::packed(grouped(weight, geometry.groups), primitive->weights);
-  onednn::Arguments arguments{
-      {DNNL_ARG_SRC, onednn::view(x)}, {DNNL_ARG_WEIGHTS, packed.memory}, {DNNL_ARG_DST, onednn::view(y)}};
+  onednn::Arguments arguments{{DNNL_ARG_SRC, view(x)}, {DNNL_ARG_WEIGHTS, packed.memory}, {DNNL_ARG_DST, view(y)}};
   if (bias.defined()) {
     arguments.emplace(DNNL_ARG_BIAS, onednn::view(bias));
   }
   count_flops(weight, y);
-  primitive->run(std::move(arguments));
+  run(*primitive, std::move(arguments));
 }
 
 void convolution_input_gradient(const Tensor& dy, const Tensor& weight, const ConvGeometry& geometry,
@@ -115,15 +135,13 @@ void convolution_input_gradient(const Tensor& dy, const Tensor& weight, const Co
     const auto hint = conv_desc(dx, weight, false, geometry, dy);
     const Desc weights = onednn::any_layout(grouped(weight, geometry.groups).shape(), dx.dtype());
     const Words g(geometry);
-    return onednn::backward_desc<dnnl::convolution_backward_data>(hint, onednn::attributes(), direct,
-                                                                  onednn::describe(dx), weights, onednn::describe(dy),
-                                                                  g.stride, g.dilation, g.padding, g.padding);
+    return onednn::backward_desc<dnnl::convolution_backward_data>(hint, onednn::attributes(), direct, describe(dx),
+                                                                  weights, describe(dy), g.stride, g.dilation,
+                                                                  g.padding, g.padding);
   });
   const onednn::Packed packed = onednn::packed(grouped(weight, geometry.groups), primitive->weights);
   count_flops(weight, dy);
-  primitive->run({{DNNL_ARG_DIFF_DST, onednn::view(dy)},
-                  {DNNL_ARG_WEIGHTS, packed.memory},
-                  {DNNL_ARG_DIFF_SRC, onednn::view(dx)}});
+  run(*primitive, {{DNNL_ARG_DIFF_DST, view(dy)}, {DNNL_ARG_WEIGHTS, packed.memory}, {DNNL_ARG_DIFF_SRC, view(dx)}});
 }
 
 void convolution_weight_gradient(const Tensor& x, const Tensor& dy, const ConvGeometry& geometry, const Tensor& dweight,
@@ -144,8 +162,8 @@ void convolution_weight_gradient(const Tensor& x, const Tensor& dy, const ConvGe
     using Backward = dnnl::convolution_backward_weights;
     const auto hint = conv_desc(x, dweight, dbias.defined(), geometry, dy);
     const Desc weights = onednn::any_layout(plain.shape(), DType::f32);
-    const Desc in = onednn::describe(x);
-    const Desc out = onednn::describe(dy);
+    const Desc in = describe(x);
+    const Desc out = describe(dy);
     const Words g(geometry);
     return dbias.defined() ? onednn::backward_desc<Backward>(hint, onednn::attributes(), direct, in, weights,
                                                              bias_layout(dy.size(1)), out, g.stride, g.dilation,
@@ -157,14 +175,15 @@ void convolution_weight_gradient(const Tensor& x, const Tensor& dy, const ConvGe
   // images.
   const Tensor blocked = onednn::allocate(primitive->diff_weights);
   const dnnl::memory result = onednn::view(blocked, primitive->diff_weights);
-  onednn::Arguments arguments{
-      {DNNL_ARG_SRC, onednn::view(x)}, {DNNL_ARG_DIFF_DST, onednn::view(dy)}, {DNNL_ARG_DIFF_WEIGHTS, result}};
+  onednn::Arguments arguments{{DNNL_ARG_SRC, view(x)}, {DNNL_ARG_DIFF_DST, view(dy)}, {DNNL_ARG_DIFF_WEIGHTS, result}};
   if (dbias.defined()) {
     arguments.emplace(DNNL_ARG_DIFF_BIAS, onednn::view(dbias));
   }
   count_flops(dweight, dy);
-  primitive->run(std::move(arguments));
+  run(*primitive, std::move(arguments));
   onednn::unpack(result, plain);
 }
+
+std::uint64_t slow_convolutions() { return slow_count; }
 
 }  // namespace vitrail::kernels
