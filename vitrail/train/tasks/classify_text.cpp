@@ -66,16 +66,14 @@ class ClassifyText final : public TextTask {
 
  private:
   void check_no_part_is_named() const;
-  const models::TextModel& model() const override { return model_; }
+  const models::TextModel& model() const override { return classifier_.model; }
   void add(ClassTexts& part, const text::LabelledText& text, const std::string& source);
   Tensor logits_of(const ClassTexts& part, std::span<const std::int64_t> indices, nn::Pass& pass) const;
 
   const ClassifyTextOptions options_;
-  models::TextModel model_;
-  std::vector<std::string> labels_;
+  TaskClassifier classifier_;
   bool parted_ = false;          // whether the texts are a table with parts
   std::set<std::string> notes_;  // about these
-  std::string renewal_;          // why the classifier of a folder begins anew
   std::int64_t different_ = 0;   // texts of the data
   std::optional<TextCutter> cutter_;
   ClassTexts training_;
@@ -142,27 +140,23 @@ void ClassifyText::check_no_part_is_named() const {
 ClassifyText::ClassifyText(const ClassifyTextOptions& options, const fs::path& checkpoint)
     : TextTask(options, checkpoint), options_(options) {
   const std::vector<text::LabelledText> texts = text::read_labelled_texts(options_.data, skipped());
-  labels_ = labels_in(texts);
+  std::vector<std::string> labels = labels_in(texts);
   std::set<std::pair<std::string_view, std::string_view>> different;
   for (const text::LabelledText& text : texts) {
     different.emplace(text.text, text.second);
   }
   different_ = std::ssize(different);
-  check_are_classes(labels_, options_.data);
-  check(labels_.size() >= 2 || !checkpoint.empty(), "{}: all texts have the label '{}': there is nothing to tell apart",
-        options_.data, labels_[0]);
-  TaskClassifier classifier =
-      open_task_classifier(options_, checkpoint, tokenizer_, "ForSequenceClassification", std::move(labels_));
-  model_ = std::move(classifier.model);
-  labels_ = std::move(classifier.labels);
-  renewal_ = std::move(classifier.note);
+  check_are_classes(labels, options_.data);
+  check(labels.size() >= 2 || !checkpoint.empty(), "{}: all texts have the label '{}': there is nothing to tell apart",
+        options_.data, labels[0]);
+  classifier_ = open_task_classifier(options_, checkpoint, tokenizer_, "ForSequenceClassification", std::move(labels));
   const std::string opened = checkpoint.empty() ? options_.model : checkpoint.string();
-  check(model_.problem_type != models::ProblemType::regression,
+  check(classifier_.model.problem_type != models::ProblemType::regression,
         "'{}' predicts numbers ('problem_type' is 'regression'), not the classes of '{}'", opened, options_.data);
-  check(model_.problem_type == models::ProblemType::single_label_classification,
+  check(classifier_.model.problem_type == models::ProblemType::single_label_classification,
         "the labels of '{}' do not exclude each other ('problem_type' is '{}'), but each text of '{}' has one", opened,
-        models::name_of(model_.problem_type), options_.data);
-  cutter_.emplace(tokenizer_, task_length(options_, model_));
+        models::name_of(classifier_.model.problem_type), options_.data);
+  cutter_.emplace(tokenizer_, task_length(options_, classifier_.model));
   const auto add_all = [this](ClassTexts& part, const std::vector<text::LabelledText>& all, const std::string& source) {
     for (const text::LabelledText& text : all) {
       add(part, text, source);
@@ -202,7 +196,7 @@ ClassifyText::ClassifyText(const ClassifyTextOptions& options, const fs::path& c
 }
 
 void ClassifyText::add(ClassTexts& part, const text::LabelledText& text, const std::string& source) {
-  part.classes.push_back(text::index_of_label(labels_, text.label, source));
+  part.classes.push_back(text::index_of_label(classifier_.labels, text.label, source));
   text::Encoding encoding = (*cutter_)(text, part.cut);
   unknown_.add(encoding.ids);
   check(encoding.size() > 0, "{}: the text '{}' has no tokens", source, io::shown(text.text));
@@ -214,7 +208,7 @@ Tensor ClassifyText::logits_of(const ClassTexts& part, std::span<const std::int6
   for (const std::int64_t index : indices) {
     texts.push_back(&part.texts[static_cast<std::size_t>(index)]);
   }
-  return models::classifier_of(model_).classify(packed_batch(texts, takes_types(model_)), pass);
+  return models::classifier_of(classifier_.model).classify(packed_batch(texts, takes_types(classifier_.model)), pass);
 }
 
 Tensor ClassifyText::loss(nn::Pass& pass) {
@@ -236,8 +230,8 @@ std::vector<FigureKind> ClassifyText::figures() const {
 Figures ClassifyText::evaluate(const Work& work) {
   work.begin("evaluating", std::ssize(validation_.texts));
   double loss = 0;
-  confusion_ = Confusion(labels_);
-  classify_in_batches(model_, validation_.texts, evaluation_run(options_, work),
+  confusion_ = Confusion(classifier_.labels);
+  classify_in_batches(classifier_.model, validation_.texts, evaluation_run(options_, work),
                       [&](const Tensor& logits, std::int64_t first, std::int64_t count) {
                         check_finite(logits);
                         const auto begin = validation_.classes.begin() + first;
@@ -251,10 +245,10 @@ Figures ClassifyText::evaluate(const Work& work) {
 }
 
 std::vector<std::string> ClassifyText::summary() const {
-  std::vector<std::string> lines = {model_summary(),
-                                    fmt::format("{} training and {} validation texts of {}", training_.texts.size(),
-                                                validation_.texts.size(), io::counted(std::ssize(labels_), "classes"))};
-  if (different_ < std::ssize(labels_)) {
+  std::vector<std::string> lines = {
+      model_summary(), fmt::format("{} training and {} validation texts of {}", training_.texts.size(),
+                                   validation_.texts.size(), io::counted(std::ssize(classifier_.labels), "classes"))};
+  if (different_ < std::ssize(classifier_.labels)) {
     lines.push_back(fmt::format("these are only {}: are the columns of '{}' swapped? label<TAB>text was expected",
                                 io::counted(different_, "different texts"), options_.data));
   }
@@ -264,7 +258,7 @@ std::vector<std::string> ClassifyText::summary() const {
     lines.push_back(cut);
   }
   std::ranges::copy(notes_, std::back_inserter(lines));
-  add_note(lines, renewal_);
+  add_note(lines, classifier_.note);
   add_note(lines, unknown_.note("the texts"));
   if (options_.train_split.empty() || !parted_) {  // else the two are different parts of it
     note_same_data(lines, "texts", {options_.data}, {options_.val_data});
@@ -275,8 +269,8 @@ std::vector<std::string> ClassifyText::summary() const {
 }
 
 std::vector<std::pair<std::string, std::string>> ClassifyText::facts() const {
-  return {{"model", model_.name},
-          {"classes", std::to_string(labels_.size())},
+  return {{"model", classifier_.model.name},
+          {"classes", std::to_string(classifier_.labels.size())},
           {"training_texts", std::to_string(training_.texts.size())},
           {"validation_texts", std::to_string(validation_.texts.size())}};
 }

@@ -51,13 +51,11 @@ class Tag final : public TextTask {
   std::vector<std::pair<std::string, std::string>> facts() const override;
 
  private:
-  const models::TextModel& model() const override { return model_; }
+  const models::TextModel& model() const override { return classifier_.model; }
   TaggedIds encoded(const text::TaggedSentence& sentence, const std::string& source, std::int64_t& cut);
 
   const TagOptions options_;
-  models::TextModel model_;
-  std::vector<std::string> labels_;
-  std::string renewal_;  // why the classifier of a folder begins anew
+  TaskClassifier classifier_;
   std::optional<TextCutter> cutter_;
   std::int64_t cut_ = 0;         // sentences to learn from
   std::int64_t judged_cut_ = 0;  // sentences to evaluate on
@@ -77,15 +75,11 @@ std::vector<std::string> labels_of_words(const std::vector<text::TaggedSentence>
 
 Tag::Tag(const TagOptions& options, const fs::path& checkpoint) : TextTask(options, checkpoint), options_(options) {
   const std::vector<text::TaggedSentence> sentences = text::read_tagged_sentences(options_.data, skipped());
-  labels_ = labels_of_words(sentences);
-  check(labels_.size() >= 2 || !checkpoint.empty(), "{}: all words have the label '{}': there is nothing to tell apart",
-        options_.data, labels_[0]);
-  TaskClassifier classifier =
-      open_task_classifier(options_, checkpoint, tokenizer_, "ForTokenClassification", std::move(labels_));
-  model_ = std::move(classifier.model);
-  labels_ = std::move(classifier.labels);
-  renewal_ = std::move(classifier.note);
-  cutter_.emplace(tokenizer_, task_length(options_, model_));
+  std::vector<std::string> labels = labels_of_words(sentences);
+  check(labels.size() >= 2 || !checkpoint.empty(), "{}: all words have the label '{}': there is nothing to tell apart",
+        options_.data, labels[0]);
+  classifier_ = open_task_classifier(options_, checkpoint, tokenizer_, "ForTokenClassification", std::move(labels));
+  cutter_.emplace(tokenizer_, task_length(options_, classifier_.model));
   const std::vector<bool> evaluated = validation_share(options_, std::ssize(sentences));
   for (std::size_t i = 0; i < sentences.size(); ++i) {
     (evaluated[i] ? validation_ : training_)
@@ -132,7 +126,8 @@ TaggedIds Tag::encoded(const text::TaggedSentence& sentence, const std::string& 
       continue;
     }
     last = word_at[at];
-    result.classes[i] = text::index_of_label(labels_, sentence.labels[static_cast<std::size_t>(last)], source);
+    result.classes[i] =
+        text::index_of_label(classifier_.labels, sentence.labels[static_cast<std::size_t>(last)], source);
     ++result.words;
   }
   cut_words_ += std::ssize(sentence.words) - result.words;
@@ -158,7 +153,8 @@ Tensor Tag::loss(nn::Pass& pass) {
     texts.push_back(&sentence.text);
     classes.insert(classes.end(), sentence.classes.begin(), sentence.classes.end());
   }
-  const Tensor logits = models::classifier_of(model_).classify(packed_batch(texts, takes_types(model_)), pass);
+  const Tensor logits =
+      models::classifier_of(classifier_.model).classify(packed_batch(texts, takes_types(classifier_.model)), pass);
   return ops::cross_entropy(ops::select(logits, 0, 0), Tensor::from(classes, {std::ssize(classes)}), 0, no_label);
 }
 
@@ -174,8 +170,8 @@ Figures Tag::evaluate(const Work& work) {
   std::ranges::transform(validation_, std::back_inserter(texts), &TaggedIds::text);
   work.begin("evaluating", std::ssize(texts));
   double loss = 0;
-  confusion_ = Confusion(labels_);
-  classify_in_batches(model_, texts, evaluation_run(options_, work),
+  confusion_ = Confusion(classifier_.labels);
+  classify_in_batches(classifier_.model, texts, evaluation_run(options_, work),
                       [&](const Tensor& outputs, std::int64_t first, std::int64_t sentences) {
                         const Tensor logits = ops::select(outputs, 0, 0);
                         std::vector<std::int64_t> classes;
@@ -197,7 +193,7 @@ Figures Tag::evaluate(const Work& work) {
 std::vector<std::string> Tag::summary() const {
   std::vector<std::string> lines = {
       model_summary(), fmt::format("{} training and {} validation sentences, {}", training_.size(), validation_.size(),
-                                   io::counted(std::ssize(labels_), "labels"))};
+                                   io::counted(std::ssize(classifier_.labels), "labels"))};
   const std::string cut =
       cutter_->note(cut_ + judged_cut_, std::ssize(training_) + std::ssize(validation_), "sentences");
   if (!cut.empty()) {
@@ -208,15 +204,15 @@ std::vector<std::string> Tag::summary() const {
                                 io::counted(cut_words_, "words"), cut_words_ == 1 ? "lies" : "lie",
                                 cut_words_ == 1 ? "has" : "have"));
   }
-  add_note(lines, renewal_);
+  add_note(lines, classifier_.note);
   add_note(lines, unknown_.note("the texts"));
   note_same_data(lines, "sentences", {options_.data}, {options_.val_data});
   return lines;
 }
 
 std::vector<std::pair<std::string, std::string>> Tag::facts() const {
-  return {{"model", model_.name},
-          {"classes", std::to_string(labels_.size())},
+  return {{"model", classifier_.model.name},
+          {"classes", std::to_string(classifier_.labels.size())},
           {"training_sentences", std::to_string(training_.size())},
           {"validation_sentences", std::to_string(validation_.size())}};
 }
