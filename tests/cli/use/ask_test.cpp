@@ -94,6 +94,20 @@ TEST_F(Ask, LearnsFurtherWordsAndAnswers) {
   EXPECT_THAT(again.out, Not(HasSubstr("new to")));
 }
 
+TEST_F(Ask, TellsOfAnswersThatItNeverLearns) {
+  io::write_atomically(path("asked.csv"),
+                       "path,question,answer\ntest/images/000100.png,how many?,two\n"
+                       "test/images/000101.png,what is it?,circle\n");
+  io::write_atomically(path("judged.csv"),
+                       "path,question,answer\ntest/images/000102.png,how many?,seventeen\n"
+                       "test/images/000103.png,what is it?,circle\n");
+  const Outcome outcome = vitrail("train --task vqa " + path("asked.csv") + " --val-dir " + path("judged.csv") +
+                                  " --output " + path("runs") + " --experiment judged --epochs 1" + small());
+  ASSERT_EQ(outcome.status, 0) << outcome.err;
+  EXPECT_THAT(outcome.out,
+              HasSubstr("1 question to evaluate on has an answer that the model never learns, and counts as wrong"));
+}
+
 TEST_F(Ask, TrainsOnVqaAndGoesOn) {
   EXPECT_EQ(trained_.status, 0) << trained_.err;
   EXPECT_THAT(trained_.out, HasSubstr("192 questions to learn from, 48 to evaluate on"));

@@ -68,6 +68,45 @@ TEST_F(Detect, TrainsOnCocoAndDrawsWhatItFinds) {
   EXPECT_THAT(compared.out, HasSubstr("detr_scenes"));
 }
 
+// transformers refuses a folder whose weights of the matching and the loss are no whole numbers.
+TEST_F(Detect, WritesTheWeightsOfItsLossAsTransformersTakesThem) {
+  const auto config = io::read_json(run() + "/best/config.json");
+  for (const char* key : {"class_cost", "bbox_cost", "giou_cost", "bbox_loss_coefficient", "giou_loss_coefficient"}) {
+    EXPECT_TRUE(config.at(key).is_number_integer()) << key;
+  }
+  EXPECT_EQ(config["giou_cost"], 2);
+  EXPECT_EQ(config["eos_coefficient"], 0.1);
+  const Outcome half = vitrail("train --task detect " + path("train") + " --val-split '' --output " + path("runs") +
+                               " --experiment half --epochs 1 --giou-loss-coef 2.5 --set-cost-class 3" + small());
+  ASSERT_EQ(half.status, 0) << half.err;
+  EXPECT_THAT(half.out, HasSubstr("config.json does not say giou_loss_coefficient 2.5, since transformers"));
+  const auto written = io::read_json(path("runs/half/best/config.json"));
+  EXPECT_FALSE(written.contains("giou_loss_coefficient"));
+  EXPECT_EQ(written["class_cost"], 3);
+}
+
+TEST_F(Detect, IsCalledAfterTheDetectorThatItStartsFrom) {
+  const Outcome outcome = vitrail("train --task detect " + path("train") + " --val-split '' --output " + path("runs") +
+                                  " --experiment tuned --epochs 1 -b 8 --threads 1 --no-random-resize --model "
+                                  "detr_resnet18 --initial-checkpoint " +
+                                  run() + "/best");
+  ASSERT_EQ(outcome.status, 0) << outcome.err;
+  EXPECT_THAT(outcome.out, StartsWith(run() + "/best, 0."));
+  EXPECT_THAT(outcome.out, HasSubstr("--model 'detr_resnet18' has no effect: "));
+}
+
+TEST_F(Detect, RefusesCrowdsAlone) {
+  auto file = io::read_json(path("train/instances.json"));
+  for (auto& annotation : file["annotations"]) {
+    annotation["iscrowd"] = 1;
+  }
+  io::write_atomically(path("train/crowds.json"), file.dump());
+  EXPECT_THAT(vitrail("train --task detect " + path("train/crowds.json") + " --val-split '' --output " + path("runs") +
+                      " --experiment crowds --epochs 1" + small())
+                  .err,
+              HasSubstr("there is no box to learn from"));
+}
+
 TEST_F(Detect, IsMeasuredByCocosFigures) {
   const nlohmann::json figures =
       nlohmann::json::parse(vitrail("eval " + run() + " " + path("test") + " --json --output " + path("report")).out);

@@ -77,7 +77,8 @@ TEST_F(CocoBoxes, BecomeClassesInTheOrderOfTheirIds) {
   EXPECT_THAT(
       data.notes,
       ElementsAre("the ids of the categories go up to 18: by their order they become 2 classes, which keep their names",
-                  "left out 1 box without an area inside of the image: b.png"));
+                  "left out 1 box without an area inside of the image: b.png",
+                  "cut off 1 box at the borders of the image: b.png"));
   EXPECT_EQ(data.images->image(0).width, 40);
 }
 

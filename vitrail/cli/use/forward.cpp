@@ -288,9 +288,9 @@ void add_forward(CLI::App& app) {
           "--input", flags->input,
           "Safetensors file with x [B, C, H, W] f32, normalized; for models of videos [B, C, T, H, W]; for recurrent "
           "networks x [B, T, I] and, if given, h_0, c_0 and lengths [B] i64; for models of texts input_ids [B, N] i64 "
-          "and, "
-          "as the model takes them, attention_mask, token_type_ids and decoder_input_ids; for CLIP pixel_values "
-          "[B, C, H, W] (or x), input_ids, or both")
+          "and, as the model takes them, attention_mask, token_type_ids and decoder_input_ids; for CLIP pixel_values "
+          "[B, C, H, W] (or x), input_ids, or both; for detectors pixel_values and, of padded images, pixel_mask "
+          "[B, H, W]")
       ->required()
       ->type_name("FILE");
   expect_ending(command

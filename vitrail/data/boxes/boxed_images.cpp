@@ -26,6 +26,15 @@ namespace {
 
 namespace fs = std::filesystem;
 
+constexpr double border_tolerance = 1;  // pixels by which a box may lie beside its image without a word
+
+// Adds an image once, of which several objects may be found one after the other.
+void note_image(std::vector<std::string>& names, const std::string& name) {
+  if (names.empty() || names.back() != name) {
+    names.push_back(name);
+  }
+}
+
 bool is_folder(const fs::path& path) {
   std::error_code error;
   return fs::is_directory(path, error);
@@ -318,8 +327,10 @@ BoxedImages open_boxed_images(const fs::path& source, const BoxedOptions& option
                                         : next++);
     }
   }
-  std::vector<std::string> empty;  // images with boxes of no area
+  std::vector<std::string> empty;   // images with boxes of no area
+  std::vector<std::string> across;  // images with boxes that lie across their borders
   std::int64_t left_out = 0;
+  std::int64_t cut_off = 0;
   std::int64_t background = 0;
   for (const ListedImage& image : listing.images) {
     std::vector<BoxedObject>& objects = result.objects.emplace_back();
@@ -337,14 +348,18 @@ BoxedImages open_boxed_images(const fs::path& source, const BoxedOptions& option
         box = {std::clamp(box.x0, 0.0, width), std::clamp(box.y0, 0.0, height), std::clamp(box.x1, 0.0, width),
                std::clamp(box.y1, 0.0, height)};
       }
-      changed = changed || box.empty() || box.x0 != object.box.x0 || box.y0 != object.box.y0 ||
-                box.x1 != object.box.x1 || box.y1 != object.box.y1;
+      const bool crosses =
+          box.x0 != object.box.x0 || box.y0 != object.box.y0 || box.x1 != object.box.x1 || box.y1 != object.box.y1;
+      changed = changed || crosses || box.empty();
       if (box.empty()) {
         ++left_out;
-        if (empty.empty() || empty.back() != image.name) {
-          empty.push_back(image.name);
-        }
+        note_image(empty, image.name);
         continue;
+      }
+      if (std::max({-object.box.x0, -object.box.y0, object.box.x1 - box.x1, object.box.y1 - box.y1}) >
+          border_tolerance) {
+        ++cut_off;
+        note_image(across, image.name);
       }
       objects.push_back(written.back());
       objects.back().box = box;
@@ -357,6 +372,10 @@ BoxedImages open_boxed_images(const fs::path& source, const BoxedOptions& option
   if (left_out > 0) {
     result.notes.push_back(fmt::format("left out {} without an area inside of the image: {}",
                                        io::counted(left_out, "boxes"), io::some_of(empty)));
+  }
+  if (cut_off > 0) {
+    result.notes.push_back(
+        fmt::format("cut off {} at the borders of the image: {}", io::counted(cut_off, "boxes"), io::some_of(across)));
   }
   if (background > 0) {
     result.notes.push_back(fmt::format("{} {} no box: nothing is to be found there", io::counted(background, "images"),

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <iterator>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -30,6 +32,7 @@ namespace fs = std::filesystem;
 // A detector, and what a user should know of how it was made.
 struct Made {
   models::Detector detector;
+  std::string name;         // what it is called: --model, or the detector that it starts from
   bool pretrained = false;  // whether its backbone has learnt before
   std::vector<std::string> notes;
 };
@@ -59,24 +62,33 @@ nlohmann::json kwargs_of(const DetectionOptions& options) {
 Made make_detector(const DetectionOptions& options, const fs::path& checkpoint,
                    const std::vector<std::string>& classes) {
   const auto seed = static_cast<std::uint64_t>(options.seed);
+  const fs::path given = model_of(options.model);
+  const fs::path initial = options.initial_checkpoint.empty() ? fs::path() : model_of(options.initial_checkpoint);
+  const auto is_detector = [](const fs::path& path) {
+    return !path.empty() && models::kind_of(path.string()) == models::ModelKind::detector;
+  };
   Made made;
+  made.name = options.model;
   if (!checkpoint.empty()) {
     made.detector = models::load_detector(checkpoint, {.learns = true, .seed = seed});
     // When the run began:
     made.pretrained = !models::is_detector_name(options.model) || !options.initial_checkpoint.empty();
     return made;
   }
-  const fs::path given = model_of(options.model);
-  const fs::path initial = options.initial_checkpoint.empty() ? fs::path() : model_of(options.initial_checkpoint);
-  const auto is_detector = [](const fs::path& path) {
-    return !path.empty() && models::kind_of(path.string()) == models::ModelKind::detector;
-  };
   if (is_detector(initial) || is_detector(given)) {
     const fs::path& folder = is_detector(initial) ? initial : given;
     check(kwargs_of(options).empty(), "--model-kwargs, --num-queries and --drop are for a new detector, not for '{}'",
           folder.string());
     made.detector = models::load_detector(folder, {.labels = classes, .learns = true, .seed = seed});
     made.pretrained = true;
+    if (is_detector(initial)) {
+      made.name = options.initial_checkpoint;
+      if (options.model != DetectionOptions().model) {
+        made.notes.push_back(
+            fmt::format("--model '{}' has no effect: '{}' is a whole detector, and not a backbone alone", options.model,
+                        options.initial_checkpoint));
+      }
+    }
     if (made.detector.drops_auxiliary_loss) {
       made.notes.push_back(
           fmt::format("'{}' says auxiliary_loss, with which transformers feeds normed states on: what "
@@ -111,7 +123,8 @@ Made make_detector(const DetectionOptions& options, const fs::path& checkpoint,
 }
 
 // Writes the weights of matching and loss that are used into the detector's config, by transformers' names. Others that
-// its folder asks for are told.
+// its folder asks for are told, as are those that transformers does not take: but for eos_coefficient, it refuses a
+// folder with one that is no whole number.
 void write_weights_of_loss(const DetectionOptions& options, Made& made, bool resumed) {
   const std::array<std::pair<const char*, double>, 6> used = {
       {{"class_cost", options.costs.set_cost_class},
@@ -122,11 +135,25 @@ void write_weights_of_loss(const DetectionOptions& options, Made& made, bool res
        {"eos_coefficient", options.weights.eos_coef}}};
   auto config = nlohmann::ordered_json::parse(made.detector.config);
   std::vector<std::string> others;
+  std::vector<std::string> fractions;
   for (const auto& [key, value] : used) {
     if (config.contains(key) && config[key].is_number() && config[key] != value) {
       others.push_back(fmt::format("{} {} and not {:g}", key, config[key].dump(), value));
     }
-    config[key] = value;
+    if (key == std::string_view("eos_coefficient")) {
+      config[key] = value;
+    } else if (value == std::floor(value) && value < 1e9) {
+      config[key] = static_cast<std::int64_t>(value);
+    } else {
+      config.erase(key);
+      fractions.push_back(fmt::format("{} {:g}", key, value));
+    }
+  }
+  if (!fractions.empty() && !resumed) {
+    made.notes.push_back(
+        fmt::format("config.json does not say {}, since transformers takes whole numbers alone for it: "
+                    "config.toml has the weights of the loss",
+                    fmt::join(fractions, ", ")));
   }
   made.detector.config = config.dump();
   if (!others.empty() && !resumed) {
@@ -153,7 +180,7 @@ class DetectionTask final : public Task {
   void load_state(const io::NamedTensors& state) override { history_.load_state(state); }
   void save(const fs::path& folder) const override;
   std::vector<std::string> draw(const fs::path& run) const override;
-  std::string name() const override { return options_.model; }
+  std::string name() const override { return name_; }
   std::vector<std::string> summary() const override;
   std::vector<std::pair<std::string, std::string>> facts() const override;
 
@@ -165,6 +192,7 @@ class DetectionTask final : public Task {
   std::optional<data::BoxedImages> validation_;
   double held_out_ = 0;  // the share of the training images that validation_ is
   models::Detector detector_;
+  std::string name_;
   bool frozen_norms_ = false;
   std::vector<std::string> notes_;
   std::unique_ptr<data::BoxLoader> loader_;
@@ -179,6 +207,7 @@ DetectionTask::DetectionTask(const DetectionOptions& options, const fs::path& ch
   Made made = make_detector(options_, checkpoint, training_.classes);
   write_weights_of_loss(options_, made, !checkpoint.empty());
   detector_ = std::move(made.detector);
+  name_ = std::move(made.name);
   if (!checkpoint.empty()) {
     check_same_classes(detector_.labels, training_.classes);
   }
@@ -205,8 +234,7 @@ DetectionTask::DetectionTask(const DetectionOptions& options, const fs::path& ch
     }
     training_ = data::part_of(training_, std::move(drawn.learned));
   }
-  check(std::ranges::any_of(training_.objects, [](const auto& own) { return !own.empty(); }),
-        "{}: there is no box to learn from", options_.data_dir);
+  check(training_.count() > 0, "{}: there is no box to learn from", options_.data_dir);
   const std::int64_t classes = std::ssize(training_.classes);
   check(options_.num_classes.value_or(classes) == classes,
         "--num-classes is {}, but {} declares {}, with ids up to {}: ids become classes by their order, whatever gaps "
@@ -294,8 +322,8 @@ std::vector<std::string> DetectionTask::draw(const fs::path& run) const {
 std::vector<std::string> DetectionTask::summary() const {
   const models::DetrConfig& config = detector_.net->config();
   std::vector<std::string> lines = {
-      fmt::format("{}, {:.2f} M parameters, {} queries, shorter side {} pixels, batch norms of the backbone {}",
-                  options_.model, static_cast<double>(detector_.net->parameters.count()) * 1e-6, config.num_queries,
+      fmt::format("{}, {:.2f} M parameters, {} queries, shorter side {} pixels, batch norms of the backbone {}", name_,
+                  static_cast<double>(detector_.net->parameters.count()) * 1e-6, config.num_queries,
                   detector_.images.shortest_edge,
                   frozen_norms_ ? "frozen, with its first layers" : "trained, since it has learnt nothing yet"),
       fmt::format("{} in the training images", io::counted(training_.count(), "objects")),
@@ -321,7 +349,7 @@ std::vector<std::string> DetectionTask::summary() const {
 
 std::vector<std::pair<std::string, std::string>> DetectionTask::facts() const {
   std::vector<std::pair<std::string, std::string>> facts = {
-      {"architecture", options_.model},
+      {"architecture", name_},
       {"training_images", std::to_string(training_.images->size())},
       {training_digest, data::digest_of_names(*training_.images)},
       {"training_objects", std::to_string(training_.count())},

@@ -93,7 +93,8 @@ class VqaTask final : public Task {
   std::int64_t further_words_ = 0;    // that a trained network was given
   std::int64_t further_answers_ = 0;  // the same
   std::int64_t left_out_ = 0;
-  std::int64_t images_ = 0;  // to learn from, with those of which no question is left, and their digest
+  std::int64_t unanswerable_ = 0;  // questions to evaluate on
+  std::int64_t images_ = 0;        // to learn from, with those of which no question is left, and their digest
   std::string digest_;
   data::QuestionTokens tokens_;
   std::unique_ptr<data::QuestionLoader> loader_;
@@ -125,6 +126,10 @@ VqaTask::VqaTask(const VqaOptions& options, const fs::path& checkpoint)
   answerer_ = make_answerer(checkpoint);
   left_out_ =
       keep_answerable(training_, [this](const data::Question& question) { return answerer_->can_answer(question); });
+  for (const auto& questions : validation_ ? validation_->questions : decltype(training_.questions)()) {
+    unanswerable_ += std::ranges::count_if(
+        questions, [this](const data::Question& question) { return !answerer_->can_answer(question); });
+  }
   check(training_.count() > 0, "'{}': none of the questions has an answer that '{}' knows", options_.data_dir,
         options_.model);
   images_ = training_.images->size();
@@ -240,6 +245,10 @@ std::vector<std::string> VqaTask::summary() const {
     lines.push_back(fmt::format("{} left out, {}", io::counted(left_out_, "questions"),
                                 vqa != nullptr ? "of whose answers the model knows none (see --most-answers)"
                                                : "whose answers are too long for the model, or have unknown words"));
+  }
+  if (unanswerable_ > 0) {
+    lines.push_back(fmt::format("{} to evaluate on {} an answer that the model never learns, and counts as wrong",
+                                io::counted(unanswerable_, "questions"), unanswerable_ == 1 ? "has" : "have"));
   }
   if (const std::int64_t unknown = with_unknown_words(tokens_, answerer_->tokenizer()); unknown > 0) {
     lines.push_back(fmt::format("{} with a word that the model has never read", io::counted(unknown, "questions")));
