@@ -4,10 +4,12 @@
 #include <fstream>
 #include <sstream>
 
+#include <gmock/gmock.h>
 #include <nlohmann/json.hpp>
 
 #include "tests/support/golden.h"
 #include "vitrail/io/json.h"
+#include "vitrail/models/folder.h"
 #include "vitrail/models/model.h"
 
 namespace vitrail::models {
@@ -162,6 +164,22 @@ TEST(Registry, InitializesAsTimm) {
       }
     }
   }
+}
+
+// timm 1.0.31 raises a TypeError for each that is named here.
+TEST(Registry, KnowsWhichArgumentsTimmRefuses) {
+  const auto refused = [](const std::string& name, const std::string& kwargs) {
+    CreateOptions options;
+    options.model_kwargs = kwargs;
+    return arguments_refused_by_timm(describe_model(name, options));
+  };
+  EXPECT_THAT(refused("mixer_s32_224", R"({"num_blocks": 2, "embed_dim": 64, "mlp_ratio": [1.0, 2.0]})"),
+              testing::ElementsAre("embed_dim", "num_blocks"));
+  EXPECT_THAT(refused("resmlp_12_224", R"({"mlp_ratio": 2})"), testing::ElementsAre("mlp_ratio"));
+  EXPECT_THAT(refused("mvitv2_tiny", R"({"embed_dim": 32, "img_size": 64})"), testing::ElementsAre("embed_dim"));
+  EXPECT_THAT(refused("resnetv2_50x1_bit", R"({"layers": [1, 1, 1, 1]})"), testing::ElementsAre("layers"));
+  EXPECT_THAT(refused("resnetv2_50", R"({"layers": [1, 1, 1, 1]})"), testing::IsEmpty());
+  EXPECT_THAT(refused("vit_tiny_patch16_224", R"({"depth": 2, "img_size": 32, "patch_size": 4})"), testing::IsEmpty());
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 #include "vitrail/models/folder.h"
 
 #include <algorithm>
+#include <array>
 #include <utility>
 
 #include <fmt/core.h>
@@ -271,6 +272,26 @@ std::vector<std::string> arguments_beyond_timm(const Model& model) {
     }
   }
   return names;
+}
+
+std::vector<std::string> arguments_refused_by_timm(const Model& model) {
+  constexpr std::array of_images = {"img_size",    "in_chans",  "num_classes",
+                                    "global_pool", "drop_rate", "drop_path_rate"};
+  const bool is_bit = model.architecture.substr(0, model.architecture.find('.')).ends_with("_bit");
+  const TimmTakes takes = is_bit ? TimmTakes::not_of_table : model.family->timm_takes;
+  if (takes == TimmTakes::all) {
+    return {};
+  }
+  const nlohmann::json own = default_arguments(find_architecture(model.architecture), "");
+  std::vector<std::string> refused;
+  const OrderedJson all = OrderedJson::parse(model.model_args);
+  for (const auto& [key, value] : all.items()) {
+    const bool of_image = std::ranges::find(of_images, key) != of_images.end();
+    if (!of_image && (takes == TimmTakes::of_images || (takes == TimmTakes::not_of_table && own.contains(key)))) {
+      refused.push_back(key);
+    }
+  }
+  return refused;
 }
 
 FolderConfig read_folder(const fs::path& folder) {

@@ -134,6 +134,11 @@ void convert(const ConvertFlags& flags) {
   models::save_model(model, flags.output, timm ? models::Layout::timm : models::Layout::huggingface, dtype);
   std::vector<std::string> own = timm ? models::arguments_beyond_timm(model) : std::vector<std::string>();
   std::erase(own, "pos_embed_resize");  // of images of another size alone
+  const std::vector<std::string> refused = timm ? models::arguments_refused_by_timm(model) : std::vector<std::string>();
+  if (!refused.empty()) {
+    say("note: timm has no '{}' with another {}: vitrail alone reads this folder\n", model.architecture,
+        io::quoted_list(refused, "or"));
+  }
   if (!timm) {
     note_other_crop(model.pretrained);
   } else if (!own.empty()) {

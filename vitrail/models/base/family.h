@@ -27,6 +27,13 @@ struct HubKind {
   void (*read)(io::Fields& config, FolderConfig& folder);
 };
 
+/// Which arguments timm takes for an architecture, beside its name.
+enum class TimmTakes {
+  all,           ///< all that its constructor has
+  not_of_table,  ///< those alone that the table does not name: it refuses other values of these
+  of_images,     ///< those alone of images, classes and dropout: the rest is in a config that no argument changes
+};
+
 /// One family of models.
 struct Family {
   std::string_view name;
@@ -53,6 +60,7 @@ struct Family {
   std::string_view fc_norm = {};
   /// The names of the arguments that timm's constructor does not take.
   std::string_view beyond_timm = {};
+  TimmTakes timm_takes = TimmTakes::all;
 
   /// The kinds of transformers' checkpoints that are read as models of this family.
   std::span<const HubKind> hub_kinds = {};

@@ -365,7 +365,10 @@ Tensor MlpMixer::adapt(const std::string& parameter, const Tensor& value, const 
   return value;
 }
 
-constinit const Family mlp_mixer_family = {
-    .name = "mlp_mixer", .table = mlp_mixer_table, .build = build<MlpMixer, read_mlp_mixer>, .first_conv = "stem.proj"};
+constinit const Family mlp_mixer_family = {.name = "mlp_mixer",
+                                           .table = mlp_mixer_table,
+                                           .build = build<MlpMixer, read_mlp_mixer>,
+                                           .first_conv = "stem.proj",
+                                           .timm_takes = TimmTakes::not_of_table};
 
 }  // namespace vitrail::models

@@ -365,7 +365,10 @@ Tensor MultiscaleVit::adapt(const std::string& parameter, const Tensor& value, c
   return value;
 }
 
-constinit const Family mvit_family = {
-    .name = "mvit", .table = mvit_table, .build = build<MultiscaleVit, read_mvit>, .first_conv = "patch_embed.proj"};
+constinit const Family mvit_family = {.name = "mvit",
+                                      .table = mvit_table,
+                                      .build = build<MultiscaleVit, read_mvit>,
+                                      .first_conv = "patch_embed.proj",
+                                      .timm_takes = TimmTakes::of_images};
 
 }  // namespace vitrail::models

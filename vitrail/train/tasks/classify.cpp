@@ -12,11 +12,13 @@
 #include "vitrail/data/beside.h"
 #include "vitrail/data/dataset_part.h"
 #include "vitrail/io/file.h"
+#include "vitrail/io/suggest.h"
 #include "vitrail/io/tensor_files.h"
 #include "vitrail/io/wording.h"
 #include "vitrail/models/base/registry.h"
 #include "vitrail/models/convnet/airbench.h"
 #include "vitrail/models/features.h"
+#include "vitrail/models/folder.h"
 #include "vitrail/models/formats/weights.h"
 #include "vitrail/models/quantize.h"
 #include "vitrail/tensor/error.h"
@@ -184,6 +186,9 @@ class Classify final : public Task {
   std::vector<std::pair<std::string, std::string>> facts() const override {
     auto facts = image_facts(model_, *training_, validation_.get());
     std::ranges::move(held_out_facts(options_, held_out_, validation_ != nullptr), std::back_inserter(facts));
+    if (probe_ != nullptr) {
+      facts.emplace_back("features_precomputed", "true");
+    }
     return facts;
   }
 
@@ -404,6 +409,10 @@ std::vector<std::string> Classify::summary() const {
     }
   }
   lines.push_back(fmt::format("{}, {}", model_summary(model_), io::counted(model_.net->num_classes(), "classes")));
+  if (const auto refused = models::arguments_refused_by_timm(model_); !refused.empty() && options_.resume.empty()) {
+    lines.push_back(fmt::format("note: timm has no '{}' with another {}: vitrail alone reads the run's folders",
+                                model_.architecture, io::quoted_list(refused, "or")));
+  }
   const std::vector<std::string> tasks =
       fs::is_directory(options_.data_dir) ? tasks_beside_classes(options_.data_dir) : std::vector<std::string>();
   if (!tasks.empty()) {
