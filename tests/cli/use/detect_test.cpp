@@ -79,10 +79,15 @@ TEST_F(Detect, WritesTheWeightsOfItsLossAsTransformersTakesThem) {
   const Outcome half = vitrail("train --task detect " + path("train") + " --val-split '' --output " + path("runs") +
                                " --experiment half --epochs 1 --giou-loss-coef 2.5 --set-cost-class 3" + small());
   ASSERT_EQ(half.status, 0) << half.err;
-  EXPECT_THAT(half.out, HasSubstr("config.json does not say giou_loss_coefficient 2.5, since transformers"));
+  EXPECT_THAT(half.out, HasSubstr("transformers takes whole numbers alone for giou_loss_coefficient 2.5"));
   const auto written = io::read_json(path("runs/half/best/config.json"));
   EXPECT_FALSE(written.contains("giou_loss_coefficient"));
   EXPECT_EQ(written["class_cost"], 3);
+  EXPECT_EQ(written["vitrail"]["giou_loss_coefficient"], 2.5);
+  const Outcome next =
+      vitrail("train --task detect " + path("train") + " --val-split '' --output " + path("runs") +
+              " --experiment next --epochs 1 -b 8 --no-random-resize --threads 1 --model " + path("runs/half/best"));
+  EXPECT_THAT(next.out, HasSubstr("class_cost 3 and not 1, giou_loss_coefficient 2.5 and not 2"));
 }
 
 TEST_F(Detect, IsCalledAfterTheDetectorThatItStartsFrom) {
@@ -93,6 +98,8 @@ TEST_F(Detect, IsCalledAfterTheDetectorThatItStartsFrom) {
   ASSERT_EQ(outcome.status, 0) << outcome.err;
   EXPECT_THAT(outcome.out, StartsWith(run() + "/best, 0."));
   EXPECT_THAT(outcome.out, HasSubstr("--model 'detr_resnet18' has no effect: "));
+  const Outcome resumed = vitrail("train --resume " + path("runs/tuned") + " --epochs 2");
+  EXPECT_THAT(resumed.out, HasSubstr(run() + "/best, 0.")) << resumed.err;
 }
 
 TEST_F(Detect, RefusesCrowdsAlone) {

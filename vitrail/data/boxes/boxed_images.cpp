@@ -356,8 +356,8 @@ BoxedImages open_boxed_images(const fs::path& source, const BoxedOptions& option
         note_image(empty, image.name);
         continue;
       }
-      if (std::max({-object.box.x0, -object.box.y0, object.box.x1 - box.x1, object.box.y1 - box.y1}) >
-          border_tolerance) {
+      if (image.width > 0 && std::max({-object.box.x0, -object.box.y0, object.box.x1 - box.x1,
+                                       object.box.y1 - box.y1}) > border_tolerance) {
         ++cut_off;
         note_image(across, image.name);
       }

@@ -4,6 +4,7 @@
 #include <array>
 #include <cmath>
 #include <iterator>
+#include <map>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -17,6 +18,7 @@
 #include "vitrail/io/wording.h"
 #include "vitrail/models/base/shipped.h"
 #include "vitrail/models/detection/detr_folder.h"
+#include "vitrail/models/formats/huggingface.h"
 #include "vitrail/models/kind.h"
 #include "vitrail/train/detection/detection_sheet.h"
 #include "vitrail/train/detection/detections.h"
@@ -62,19 +64,25 @@ nlohmann::json kwargs_of(const DetectionOptions& options) {
 Made make_detector(const DetectionOptions& options, const fs::path& checkpoint,
                    const std::vector<std::string>& classes) {
   const auto seed = static_cast<std::uint64_t>(options.seed);
-  const fs::path given = model_of(options.model);
-  const fs::path initial = options.initial_checkpoint.empty() ? fs::path() : model_of(options.initial_checkpoint);
-  const auto is_detector = [](const fs::path& path) {
-    return !path.empty() && models::kind_of(path.string()) == models::ModelKind::detector;
-  };
   Made made;
   made.name = options.model;
   if (!checkpoint.empty()) {
+    const fs::path config = checkpoint.parent_path() / "config.toml";
+    const std::map<std::string, std::string> facts =
+        fs::exists(config) ? read_facts(config) : std::map<std::string, std::string>();
+    if (const auto name = facts.find("architecture"); name != facts.end()) {
+      made.name = name->second;
+    }
     made.detector = models::load_detector(checkpoint, {.learns = true, .seed = seed});
     // When the run began:
     made.pretrained = !models::is_detector_name(options.model) || !options.initial_checkpoint.empty();
     return made;
   }
+  const fs::path given = model_of(options.model);
+  const fs::path initial = options.initial_checkpoint.empty() ? fs::path() : model_of(options.initial_checkpoint);
+  const auto is_detector = [](const fs::path& path) {
+    return !path.empty() && models::kind_of(path.string()) == models::ModelKind::detector;
+  };
   if (is_detector(initial) || is_detector(given)) {
     const fs::path& folder = is_detector(initial) ? initial : given;
     check(kwargs_of(options).empty(), "--model-kwargs, --num-queries and --drop are for a new detector, not for '{}'",
@@ -123,8 +131,8 @@ Made make_detector(const DetectionOptions& options, const fs::path& checkpoint,
 }
 
 // Writes the weights of matching and loss that are used into the detector's config, by transformers' names. Others that
-// its folder asks for are told, as are those that transformers does not take: but for eos_coefficient, it refuses a
-// folder with one that is no whole number.
+// its folder asks for are told, as are those that stand in an object of their own: but for eos_coefficient,
+// transformers refuses a folder with one that is no whole number.
 void write_weights_of_loss(const DetectionOptions& options, Made& made, bool resumed) {
   const std::array<std::pair<const char*, double>, 6> used = {
       {{"class_cost", options.costs.set_cost_class},
@@ -136,24 +144,32 @@ void write_weights_of_loss(const DetectionOptions& options, Made& made, bool res
   auto config = nlohmann::ordered_json::parse(made.detector.config);
   std::vector<std::string> others;
   std::vector<std::string> fractions;
+  auto own = config.value(models::own_object, nlohmann::ordered_json::object());
   for (const auto& [key, value] : used) {
-    if (config.contains(key) && config[key].is_number() && config[key] != value) {
-      others.push_back(fmt::format("{} {} and not {:g}", key, config[key].dump(), value));
+    const auto said = own.contains(key) ? own[key] : config.value(key, nlohmann::ordered_json());
+    if (said.is_number() && said != value) {
+      others.push_back(fmt::format("{} {} and not {:g}", key, said.dump(), value));
     }
+    own.erase(key);
     if (key == std::string_view("eos_coefficient")) {
       config[key] = value;
     } else if (value == std::floor(value) && value < 1e9) {
       config[key] = static_cast<std::int64_t>(value);
     } else {
       config.erase(key);
+      own[key] = value;
       fractions.push_back(fmt::format("{} {:g}", key, value));
     }
   }
   if (!fractions.empty() && !resumed) {
     made.notes.push_back(
-        fmt::format("config.json does not say {}, since transformers takes whole numbers alone for it: "
-                    "config.toml has the weights of the loss",
+        fmt::format("transformers takes whole numbers alone for {}: config.json keeps it in a place of its own",
                     fmt::join(fractions, ", ")));
+  }
+  if (!own.empty()) {
+    config[models::own_object] = own;
+  } else {
+    config.erase(models::own_object);
   }
   made.detector.config = config.dump();
   if (!others.empty() && !resumed) {

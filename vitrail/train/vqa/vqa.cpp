@@ -247,8 +247,9 @@ std::vector<std::string> VqaTask::summary() const {
                                                : "whose answers are too long for the model, or have unknown words"));
   }
   if (unanswerable_ > 0) {
-    lines.push_back(fmt::format("{} to evaluate on {} an answer that the model never learns, and counts as wrong",
-                                io::counted(unanswerable_, "questions"), unanswerable_ == 1 ? "has" : "have"));
+    lines.push_back(fmt::format("{} to evaluate on {} as wrong: the model learns no answer to {}",
+                                io::counted(unanswerable_, "questions"), unanswerable_ == 1 ? "counts" : "count",
+                                unanswerable_ == 1 ? "it" : "them"));
   }
   if (const std::int64_t unknown = with_unknown_words(tokens_, answerer_->tokenizer()); unknown > 0) {
     lines.push_back(fmt::format("{} with a word that the model has never read", io::counted(unknown, "questions")));
