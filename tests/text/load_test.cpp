@@ -134,7 +134,7 @@ TEST_F(Files, OfBert) {
   write("vocab.txt", "[UNK]\n[CLS]\n");
   EXPECT_EQ(complaint(), "…/vocab.txt: the token '[SEP]' is missing");
   write("vocab.txt", "[UNK]\n\xff\n");
-  EXPECT_EQ(complaint(), "…/vocab.txt is not UTF-8: byte 6 is 0xff");
+  EXPECT_EQ(complaint(), "…/vocab.txt is not UTF-8: byte 7 is 0xff");
 }
 
 // Tokens that were added to a vocabulary in the files of transformers' older classes, and Llama's tokenizer.model

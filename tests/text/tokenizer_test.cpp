@@ -86,10 +86,10 @@ TEST(Tokenizer, KnowsItsVocabulary) {
 
 TEST(Tokenizer, TakesOnlyUtf8) {
   const Tokenizer tokenizer = byte_tokenizer();
-  EXPECT_EQ(error_of([&] { tokenizer.encode("ab\xff"); }), "the text is not UTF-8: byte 2 is 0xff");
+  EXPECT_EQ(error_of([&] { tokenizer.encode("ab\xff"); }), "the text is not UTF-8: byte 3 is 0xff");
   EXPECT_EQ(error_of([&] { tokenizer.encode_pair("ab", "\xed\xa0\x80"); }),
-            "the second text is not UTF-8: byte 0 is 0xed");
-  EXPECT_EQ(error_of([&] { tokenizer.encode("é\xc3"); }), "the text is not UTF-8: byte 2 is 0xc3");
+            "the second text is not UTF-8: byte 1 is 0xed");
+  EXPECT_EQ(error_of([&] { tokenizer.encode("é\xc3"); }), "the text is not UTF-8: byte 3 is 0xc3");
 }
 
 TEST(Tokenizer, EncodesABatchByThreads) {
@@ -104,7 +104,7 @@ TEST(Tokenizer, EncodesABatchByThreads) {
   EXPECT_THAT(tokenizer.encode_batch({}), IsEmpty());
   std::vector<std::string> bad = texts;
   bad[70] = "\x80";
-  EXPECT_EQ(error_of([&] { tokenizer.encode_batch(bad, true, 3); }), "the text is not UTF-8: byte 0 is 0x80");
+  EXPECT_EQ(error_of([&] { tokenizer.encode_batch(bad, true, 3); }), "the text is not UTF-8: byte 1 is 0x80");
 }
 
 TEST(Tokenizer, PadsABatchToItsLongest) {
@@ -160,7 +160,7 @@ TEST(Tokenizer, OfCharactersIsSavedAndReadAgain) {
     EXPECT_EQ(each.decode(encoding.ids), "dö\n[UNK]");
   }
   EXPECT_EQ(error_of([] { char_tokenizer(""); }), "the corpus is empty, so that there are no characters to tell apart");
-  EXPECT_EQ(error_of([] { char_tokenizer("a\xff"); }), "the corpus is not UTF-8: byte 1 is 0xff");
+  EXPECT_EQ(error_of([] { char_tokenizer("a\xff"); }), "the corpus is not UTF-8: byte 2 is 0xff");
 }
 
 }  // namespace

@@ -131,7 +131,7 @@ TEST(TrainTokenizer, SaysWhatIsWrong) {
   const std::vector<std::string> none = {"", ""};
   EXPECT_EQ(error_of([&] { train_byte_level_bpe(none, training); }), "there is no text to learn a tokenizer from");
   const std::vector<std::string> broken = {"a", "b\xff"};
-  EXPECT_EQ(error_of([&] { train_wordpiece(broken, training); }), "text 1 is not UTF-8: byte 1 is 0xff");
+  EXPECT_EQ(error_of([&] { train_wordpiece(broken, training); }), "text 1 is not UTF-8: byte 2 is 0xff");
   const std::vector<std::string> little = {"abab"};
   EXPECT_EQ(error_of([&] { train_byte_level_bpe(little, training); }),
             "the texts have enough for 258 tokens, but the vocabulary is to have 30000 (--vocab-size)");

@@ -222,6 +222,14 @@ void PictureNames::note_others_in(const std::string& folder) const {
 
 std::optional<std::string> image_without_model(ModelFlags& model, std::string_view shipped) {
   if (!io::is_image_name(model.model)) {
+    const std::filesystem::path path = model.model;
+    std::error_code error;
+    const bool holds_model = std::filesystem::exists(path / models::config_file, error) ||
+                             std::filesystem::exists(path / "config.toml", error);
+    check_usage(!std::filesystem::exists(path, error) || holds_model || models::is_shipped_name(model.model),
+                "'{}' is no model, and without one a single JPEG, PNG or WebP is looked at: name a MODEL in front of "
+                "it, such as {}",
+                model.model, shipped);
     return std::nullopt;
   }
   check(io::is_file(model.model), "there is no image '{}'", model.model);

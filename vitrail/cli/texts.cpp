@@ -22,6 +22,7 @@
 #include "vitrail/models/text/text_model.h"
 #include "vitrail/text/corpus.h"
 #include "vitrail/text/unknown.h"
+#include "vitrail/train/tasks/text_options.h"
 
 namespace vitrail::cli {
 
@@ -67,6 +68,12 @@ void save_beside_files_of(const fs::path& source, const models::TextModel& model
   });
 }
 
+text::Tokenizer open_tokenizer(const fs::path& folder, std::int64_t vocab_size) {
+  text::Tokenizer tokenizer = text::load_tokenizer(folder);
+  models::check_vocabulary(text::ordinary_tokens(tokenizer), vocab_size, folder.string());
+  return tokenizer;
+}
+
 void refuse_image_flags(const ModelFlags& flags) {
   const bool of_pixels = fs::exists(fs::path(flags.name_or_folder()) / "preprocessor_config.json");
   check_usage(!flags.num_classes && !flags.img_size && !flags.prepares_images(),
@@ -91,15 +98,27 @@ bool looks_like_file(const std::string& word) {
   return word.find_first_of(" \t\n") == std::string::npos && (has_ending || word.find('/') != std::string::npos);
 }
 
-// The texts that an argument names or is, without empty ones, which are counted.
-std::vector<std::string> texts_of(const std::string& argument, std::int64_t& empty) {
+// What is left out of the texts that are listed.
+struct LeftOut {
+  bool skip_broken = false;
+  std::int64_t empty = 0;
+  std::int64_t broken = 0;
+
+  std::int64_t* skipped() { return skip_broken ? &broken : nullptr; }
+};
+
+// The texts that an argument names or is, without those that are left out.
+std::vector<std::string> texts_of(const std::string& argument, LeftOut& left_out) {
   std::vector<std::string> texts;
   if (argument == "-") {
-    const std::string all = io::read_standard_input();
+    std::string all = io::read_standard_input();
+    if (left_out.skip_broken) {
+      all = text::without_broken_lines(all, left_out.broken);
+    }
     text::check_corpus(all, "standard input");
     texts = io::lines_of(all);
   } else if (io::is_file(argument)) {
-    texts = io::lines_of(text::read_corpus(argument));
+    texts = io::lines_of(text::read_corpus(argument, left_out.skipped()));
   } else {
     text::check_corpus(argument, "the command line");
     std::error_code error;
@@ -110,45 +129,48 @@ std::vector<std::string> texts_of(const std::string& argument, std::int64_t& emp
     }
     texts = {argument};
   }
-  empty += static_cast<std::int64_t>(std::erase_if(
+  left_out.empty += static_cast<std::int64_t>(std::erase_if(
       texts, [](const std::string& line) { return line.find_first_not_of(" \t\r") == std::string::npos; }));
   return texts;
 }
 
-// Throws Error if there are no texts, and says how many empty ones were left out.
-void check_any(std::size_t texts, std::int64_t empty) {
+// Throws Error if there are no texts, and says how many were left out.
+void check_any(std::size_t texts, const LeftOut& left_out) {
+  if (left_out.broken > 0) {
+    say_note(train::skipped_summary(left_out.broken));
+  }
   check(texts > 0, "there are no texts");
-  if (empty > 0) {
-    say("note: {} left out\n", io::counted(empty, "empty lines"));
+  if (left_out.empty > 0) {
+    say("note: {} left out\n", io::counted(left_out.empty, "empty lines"));
   }
 }
 
 }  // namespace
 
-std::vector<std::string> list_texts(const std::vector<std::string>& arguments) {
+std::vector<std::string> list_texts(const std::vector<std::string>& arguments, bool skip_broken) {
   std::vector<std::string> texts;
-  std::int64_t empty = 0;
+  LeftOut left_out{skip_broken};
   for (const std::string& argument : arguments) {
-    std::ranges::copy(texts_of(argument, empty), std::back_inserter(texts));
+    std::ranges::copy(texts_of(argument, left_out), std::back_inserter(texts));
   }
-  check_any(texts.size(), empty);
+  check_any(texts.size(), left_out);
   return texts;
 }
 
-std::vector<text::LabelledText> list_texts_to_classify(const std::vector<std::string>& arguments) {
+std::vector<text::LabelledText> list_texts_to_classify(const std::vector<std::string>& arguments, bool skip_broken) {
   std::vector<text::LabelledText> texts;
-  std::int64_t empty = 0;
+  LeftOut left_out{skip_broken};
   for (const std::string& argument : arguments) {
     if (text::names_table(argument) && io::is_file(argument)) {
-      std::ranges::copy(text::read_labelled_texts(argument, nullptr, text::Labels::optional),
+      std::ranges::copy(text::read_labelled_texts(argument, left_out.skipped(), text::Labels::optional),
                         std::back_inserter(texts));
     } else {
-      for (std::string& text : texts_of(argument, empty)) {
+      for (std::string& text : texts_of(argument, left_out)) {
         texts.push_back({std::move(text), "", ""});
       }
     }
   }
-  check_any(texts.size(), empty);
+  check_any(texts.size(), left_out);
   return texts;
 }
 
@@ -156,16 +178,18 @@ namespace {
 
 // The sentences of a file of words with labels, or nothing if it is another file: if not half of the labels, as they
 // would be, are among `labels`.
-std::vector<text::TaggedSentence> tagged_sentences_of(const std::string& file, std::span<const std::string> labels) {
+std::vector<text::TaggedSentence> tagged_sentences_of(const std::string& file, std::span<const std::string> labels,
+                                                      std::int64_t* skipped) {
   if (!io::is_file(file)) {
     return {};
   }
   if (file.ends_with(".conll") || text::is_conll_u(file)) {  // the latter are refused
-    return text::read_tagged_sentences(file);
+    return text::read_tagged_sentences(file, skipped);
   }
   std::vector<text::TaggedSentence> found;
+  std::int64_t broken = 0;
   try {
-    found = text::read_tagged_sentences(file);
+    found = text::read_tagged_sentences(file, skipped != nullptr ? &broken : nullptr);
   } catch (const Error&) {  // the lines are texts
     return {};
   }
@@ -183,25 +207,28 @@ std::vector<text::TaggedSentence> tagged_sentences_of(const std::string& file, s
     }
     return {};
   }
+  if (skipped != nullptr) {
+    *skipped += broken;
+  }
   return found;
 }
 
 }  // namespace
 
 std::vector<std::string> list_texts_to_tag(const std::vector<std::string>& arguments,
-                                           std::span<const std::string> labels) {
+                                           std::span<const std::string> labels, bool skip_broken) {
   std::vector<std::string> texts;
-  std::int64_t empty = 0;
+  LeftOut left_out{skip_broken};
   for (const std::string& argument : arguments) {
-    const std::vector<text::TaggedSentence> tagged = tagged_sentences_of(argument, labels);
+    const std::vector<text::TaggedSentence> tagged = tagged_sentences_of(argument, labels, left_out.skipped());
     for (const text::TaggedSentence& sentence : tagged) {
       texts.push_back(fmt::format("{}", fmt::join(sentence.words, " ")));
     }
     if (tagged.empty()) {
-      std::ranges::copy(texts_of(argument, empty), std::back_inserter(texts));
+      std::ranges::copy(texts_of(argument, left_out), std::back_inserter(texts));
     }
   }
-  check_any(texts.size(), empty);
+  check_any(texts.size(), left_out);
   return texts;
 }
 

@@ -32,21 +32,26 @@ void refuse_image_flags(const ModelFlags& flags);
 /// of images have.
 std::string text_model_folder(const ModelFlags& flags);
 
+/// The tokenizer of a folder. Throws Error if it has more tokens than the model, which knows `vocab_size`.
+text::Tokenizer open_tokenizer(const std::filesystem::path& folder, std::int64_t vocab_size);
+
 /// Writes a model of texts as the folder `output`, with all else that the folder `source` has: the tokenizer, how texts
 /// are generated …
 void save_beside_files_of(const std::filesystem::path& source, const models::TextModel& model,
                           const std::filesystem::path& output);
 
 /// The texts that `arguments` name: the lines of a file, those of the standard input for "-", or else the argument
-/// itself. Lines without letters are none. Throws Error if there are no texts, or if one is not UTF-8.
-std::vector<std::string> list_texts(const std::vector<std::string>& arguments);
+/// itself. Lines without letters are none. Throws Error if there are no texts, or if one is not UTF-8; with
+/// `skip_broken`, lines of files that are not are left out, with a word.
+std::vector<std::string> list_texts(const std::vector<std::string>& arguments, bool skip_broken = false);
 /// The texts to be classified: list_texts(), but of a table (text::names_table()) its texts, with second ones.
-std::vector<text::LabelledText> list_texts_to_classify(const std::vector<std::string>& arguments);
+std::vector<text::LabelledText> list_texts_to_classify(const std::vector<std::string>& arguments,
+                                                       bool skip_broken = false);
 /// The sentences whose words are to be labelled: list_texts(), but of a file of words with their labels
 /// (text::read_tagged_sentences()) the words. It is one if it is called `.conll`, or if half of its labels are among
 /// `labels`. Throws Error if it is CoNLL-U.
 std::vector<std::string> list_texts_to_tag(const std::vector<std::string>& arguments,
-                                           std::span<const std::string> labels);
+                                           std::span<const std::string> labels, bool skip_broken = false);
 
 /// Adds --batch-tokens.
 CLI::Option* add_batch_tokens_flag(CLI::App& command, std::optional<std::int64_t>& batch_tokens);
@@ -70,6 +75,7 @@ struct PredictTextsFlags {
   std::int64_t batch_size = 64;
   std::optional<std::int64_t> batch_tokens;
   bool truncate = false;
+  bool skip_broken = false;
   std::string format = "text";
   std::string output;  // an SVG of labels of words; "" for none
 };

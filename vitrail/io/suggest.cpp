@@ -101,4 +101,10 @@ std::string some_of(const std::vector<std::string>& words) {
                      words.size() > most ? fmt::format(" and {} more", words.size() - most) : "");
 }
 
+std::string some_lines_of(std::span<const std::string> words, std::size_t most) {
+  const std::size_t shown = std::min(words.size(), most);
+  return fmt::format("  {}{}", fmt::join(words.first(shown), "\n  "),
+                     words.size() > most ? fmt::format("\n  and {} more", words.size() - most) : "");
+}
+
 }  // namespace vitrail::io

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -27,5 +28,7 @@ std::string did_you_mean(std::string_view word, const std::vector<std::string>& 
 std::string quoted_list(const std::vector<std::string>& words, std::string_view joint = "or");
 /// The first five words, and how many there are besides: "cat, dog, fox, owl, rat and 3 more".
 std::string some_of(const std::vector<std::string>& words);
+/// The first `most` words, each on an indented line, and on a further one how many there are besides.
+std::string some_lines_of(std::span<const std::string> words, std::size_t most = 20);
 
 }  // namespace vitrail::io

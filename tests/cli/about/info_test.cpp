@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "tests/cli/commands.h"
+#include "vitrail/models/recurrent/recurrent.h"
 
 namespace vitrail::test {
 namespace {
@@ -38,6 +39,17 @@ TEST(Models, ListsByPattern) {
 }
 
 class InfoOfARun : public Commands {};
+
+TEST_F(InfoOfARun, DescribesARecurrentNetworkByItself) {
+  nn::RecurrentConfig config;
+  config.kind = nn::RecurrentKind::gru;
+  config.input_size = 3;
+  config.hidden_size = 4;
+  models::save_recurrent(models::RecurrentModel(config), path("gru"));
+  EXPECT_THAT(vitrail("info " + path("gru")).out, HasSubstr("a recurrent network by itself (gru)"));
+  EXPECT_EQ(nlohmann::json::parse(vitrail("info " + path("gru") + " --json").out)["hidden_size"], 4);
+  refuses("info " + path("gru") + " --num-classes 3", "is a recurrent network", 2);
+}
 
 TEST_F(InfoOfARun, PrintsOneObjectWithTheParameters) {
   const nlohmann::json info = nlohmann::json::parse(vitrail("info " + best() + " --parameters --json").out);

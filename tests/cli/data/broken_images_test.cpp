@@ -26,8 +26,25 @@ TEST_F(BrokenImages, AreLinksToNothing) {
   EXPECT_EQ(vitrail(train + run_flags(path("runs"), "link")).status, 1);
   const Outcome trained = vitrail(train + run_flags(path("runs"), "links") + " -b 11 --skip-broken");
   EXPECT_EQ(trained.status, 0) << trained.err;
-  EXPECT_THAT(trained.out, HasSubstr("1 broken image left out so far"));
+  EXPECT_THAT(trained.out, HasSubstr("1 broken image left out so far:\n  "));
   EXPECT_THAT(trained.out, HasSubstr("red/99.png"));
+}
+
+TEST_F(BrokenImages, AreNamedOnceEach) {
+  const std::string data = data_with_broken("several", "train");
+  std::ofstream(data + "/train/red/worse.png") << "neither";
+  const Outcome outcome =
+      vitrail("train " + data + small() + run_flags(path("runs"), "several") + " -b 4 --skip-broken");
+  ASSERT_EQ(outcome.status, 0) << outcome.err;
+  const auto count = [&](const std::string& words) {
+    std::size_t found = 0;
+    for (std::size_t at = outcome.out.find(words); at != std::string::npos; at = outcome.out.find(words, at + 1)) {
+      ++found;
+    }
+    return found;
+  };
+  EXPECT_EQ(count("red/bad.png: "), 1U) << outcome.out;
+  EXPECT_EQ(count("red/worse.png: "), 1U) << outcome.out;
 }
 
 TEST_F(BrokenImages, AreNamedByEvaluations) {

@@ -2,6 +2,7 @@
 #include <filesystem>
 #include <fstream>
 #include <string>
+#include <utility>
 
 #include <gmock/gmock.h>
 
@@ -33,6 +34,15 @@ TEST_F(Compare, TellsRunsOfOneNameApart) {
   const Outcome outcome = vitrail("compare " + path("runs/one") + " " + path("elsewhere/one"));
   EXPECT_EQ(outcome.status, 0) << outcome.err;
   EXPECT_THAT(outcome.out, AllOf(HasSubstr("runs/one "), HasSubstr("elsewhere/one ")));
+}
+
+// A probe of features that are the same in each epoch computes them once, before its steps.
+TEST_F(Compare, SaysWhichPaceIsThatOfAHeadAlone) {
+  for (const auto& [name, flag] : {std::pair("probe", ""), {"mixed", " --mixup 0.2"}}) {
+    ASSERT_EQ(train(path("data"), name, small() + " --linear-probe" + flag).status, 0);
+  }
+  EXPECT_THAT(vitrail("compare " + path("runs/probe")).err, HasSubstr("'probe' is a linear probe"));
+  EXPECT_THAT(vitrail("compare " + path("runs/mixed")).err, Not(HasSubstr("linear probe")));
 }
 
 class CompareRuns : public OnImages {};

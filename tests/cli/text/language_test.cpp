@@ -190,6 +190,15 @@ TEST_F(LanguageOfDocuments, IsEvaluatedAsItWasLearned) {
   EXPECT_THAT(judged.err, HasSubstr("as in its training (--no-documents: in blocks)"));
   EXPECT_NEAR(nlohmann::json::parse(judged.out)["loss"].get<double>(),
               nlohmann::json::parse(last)["loss"].get<double>(), 1e-5);
+  const std::string latin = write("latin.txt", "B\xe4r\n" + io::read_text(path("judged.txt")));
+  for (const std::string way : {" --documents", " --no-documents"}) {
+    const std::string eval = "eval " + path("runs/documents") + way + " --json --threads 1 ";
+    refuses(eval + latin, "is not UTF-8");
+    const Outcome skipped = vitrail(eval + latin + " --skip-broken");
+    EXPECT_THAT(skipped.err, HasSubstr("1 line that is not UTF-8 is left out")) << way;
+    EXPECT_EQ(nlohmann::json::parse(skipped.out)["loss"],
+              nlohmann::json::parse(printed(eval + path("judged.txt")))["loss"]);
+  }
   refuses("eval " + path("runs/documents") + " " + path("judged.txt") + " --documents --stride 8",
           "are for texts in blocks", 2);
 }

@@ -29,6 +29,43 @@ TEST_F(TextsToPredict, AreSaidToBeLeftOutOrCut) {
   EXPECT_EQ(vitrail("fill-mask " + golden_model("predictions/fill_mask") + " " + longer + " --truncate").status, 0);
 }
 
+TEST_F(TextsToPredict, LoseLinesThatAreNotUtf8IfAsked) {
+  const std::string texts = write("latin.txt", "two dogs\nB\xe4r\nsnow\n");
+  for (const std::string name : {"classes", "tokens"}) {
+    const std::string command = "predict " + golden_model("predictions/" + name) + " " + texts + " --threads 1";
+    refuses(command, "latin.txt: line 2 is not UTF-8: byte 2 of it is 0xe4");
+    const Outcome skipped = vitrail(command + " --skip-broken");
+    EXPECT_EQ(skipped.status, 0) << skipped.err;
+    EXPECT_THAT(skipped.err, HasSubstr("1 line that is not UTF-8 is left out"));
+    EXPECT_EQ(skipped.out, vitrail("predict " + golden_model("predictions/" + name) + " 'two dogs' snow").out);
+  }
+  const Outcome embedded =
+      vitrail("embed " + golden_model("sentences/mean") + " " + texts + " --json --skip-broken --threads 1");
+  EXPECT_EQ(embedded.status, 0) << embedded.err;
+  EXPECT_THAT(embedded.err, HasSubstr("1 line that is not UTF-8 is left out"));
+  const Outcome learned =
+      vitrail("tokenizer train " + texts + " --vocab-size 258 --skip-broken --output " + path("bpe"));
+  EXPECT_EQ(learned.status, 0) << learned.err;
+  EXPECT_THAT(learned.err, HasSubstr("1 line that is not UTF-8 is left out"));
+}
+
+TEST_F(TextsToPredict, AreNotReadByTheTokenizerOfALargerModel) {
+  const auto widen = [](const std::string& name) {
+    fs::copy(golden_path("models/predictions/" + name), path(name), fs::copy_options::recursive);
+    nlohmann::json tokenizer = io::read_json(path(name + "/tokenizer.json"));
+    nlohmann::json& vocab = tokenizer["model"]["vocab"];
+    vocab["more"] = vocab.size();
+    vocab["most"] = vocab.size();
+    write(name + "/tokenizer.json", tokenizer.dump());
+    return path(name);
+  };
+  const std::string said = "tokens, but the model knows ";
+  refuses("predict " + widen("classes") + " dogs", said);
+  refuses("predict " + widen("tokens") + " dogs", said);
+  refuses("fill-mask " + widen("fill_mask") + " '[MASK]'", said);
+  refuses("eval " + path("classes") + " " + write("labelled.tsv", "O\tdogs\n"), said);
+}
+
 TEST_F(TextsToPredict, MayBeAFileOfWords) {
   write("tagged.txt", "two B-animal\ndogs O\n\nsnow O\n");
   write("words.txt", "two dogs\nsnow\n");

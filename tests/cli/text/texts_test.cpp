@@ -54,7 +54,7 @@ TEST(PredictTexts, NamesClassesAndLabels) {
   EXPECT_THAT(vitrail(tokens + "'two dogs'").out, StartsWith("two\tB-person\t48.4 %\ndogs\tB-animal\t75.6 %\n"));
   EXPECT_EQ(json::parse(vitrail(tokens + "'two dogs' --format json").out)[0]["tokens"][1]["start"], 4);
   EXPECT_THAT(vitrail(tokens + "'two dogs' --format csv").out, HasSubstr("two dogs,2,dogs,B-animal,"));
-  EXPECT_THAT(vitrail(classes + "x --tta 2").err, HasSubstr("it takes neither --tta nor --skip-broken"));
+  EXPECT_THAT(vitrail(classes + "x --tta 2").err, HasSubstr("it takes no --tta"));
   for (const std::string flag : {"--crop-pct 1", "--crop-mode squash", "--interpolation nearest", "--mean 0.5",
                                  "--std 0.5", "--img-size 32", "--num-classes 2"}) {
     EXPECT_THAT(vitrail(classes + "x " + flag).err, HasSubstr("it takes no --num-classes, --img-size or other flags"));

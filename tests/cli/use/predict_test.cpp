@@ -89,6 +89,11 @@ TEST_F(Predict, AveragesMirrorImagesAsEvalDoes) {
   EXPECT_THAT(wrong.err, HasSubstr("--tta takes 0 (the image alone), 2 (and its mirror image) or 6"));
 }
 
+TEST_F(Predict, SaysThatAFolderOfImagesIsNoModel) {
+  refuses("predict " + path("data/validation"),
+          "'" + path("data/validation") + "' is no model, and without one a single JPEG, PNG or WebP is looked at", 2);
+}
+
 TEST_F(Predict, NamesABrokenImage) {
   std::ofstream(path("broken.png")) << "not an image";
   const Outcome fatal = vitrail("predict " + best() + " " + path("broken.png"));

@@ -116,5 +116,13 @@ TEST(EscapeXml, MakesAnyBytesSafe) {
   EXPECT_EQ(escape_xml("\xed\xa0\x80"), "???") << "a surrogate";
 }
 
+TEST(LineChart, DashesLinesWhoseColoursComeAgain) {
+  LineChart chart;
+  for (int i = 0; i < 12; ++i) {
+    chart.series.push_back(chart_of({0, 1}, {0, static_cast<double>(i)}).series[0]);
+  }
+  EXPECT_EQ(count(line_charts_svg({chart}), "stroke-dasharray"), 4U) << "two lines, each in the legend too";
+}
+
 }  // namespace
 }  // namespace vitrail::io

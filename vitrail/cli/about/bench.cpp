@@ -100,11 +100,12 @@ void bench(const BenchFlags& flags) {
     check_usage(translates || flags.lengths.empty(),
                 "--lengths are those of sentences and their translations, but '{}' is no translator",
                 flags.model.model);
-    check_usage(!translates || !flags.lengths.empty(),
-                "'{}' is a translator, which is trained on pairs of sentences: give the lengths of some with --lengths",
-                flags.model.model);
     if (translates) {
-      options.pair_lengths = read_lengths(flags.lengths);
+      if (!flags.batch_size && flags.lengths.empty()) {
+        options.batch_size *= flags.seq_len;  // as many pairs as other models get texts
+      }
+      options.pair_lengths =
+          flags.lengths.empty() ? std::vector{std::pair(flags.seq_len, flags.seq_len)} : read_lengths(flags.lengths);
     }
   }
   options.dtype = flags.compute.apply();
@@ -158,7 +159,10 @@ void add_bench(CLI::App& app) {
       command.add_option("--model", flags->model.model, "Name (see: vitrail models) or model folder; not for comm")
           ->type_name("MODEL");
   add_model_changes(command, flags->model);
-  command.add_option("-b,--batch-size", flags->batch_size, "Images or texts a step (default: 16, and 1 to generate)")
+  command
+      .add_option(
+          "-b,--batch-size", flags->batch_size,
+          "Images or texts a step (default: 16, and 1 to generate), or the tokens that a translator is trained on")
       ->check(at_least(1));
   command.add_option("--steps", flags->steps, "Steps that are timed")->capture_default_str()->check(at_least(1));
   command.add_option("--warmup", flags->warmup, "Steps before those that are timed")
@@ -180,8 +184,8 @@ void add_bench(CLI::App& app) {
   CLI::Option* const of_pairs =
       command
           .add_option("--lengths", flags->lengths,
-                      "Tokens of a source and of its translation, a pair a line, to train a translator on; a batch has "
-                      "--batch-size tokens of translations")
+                      "Tokens of a source and of its translation, a pair a line, to train a translator on (default: "
+                      "--seq-len both); a batch has --batch-size tokens of translations")
           ->type_name("FILE");
   const std::vector<CLI::Option*> of_generation = {
       tokens("--prompt-len", flags->generation.prompt_len, 1,

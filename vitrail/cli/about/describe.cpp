@@ -293,6 +293,23 @@ void print_info(const models::FrameNetwork& model) {
   }
 }
 
+DescribeJson describe(const models::RecurrentModel& model) {
+  const nn::RecurrentConfig& network = model.network.config;
+  return {{"model", nn::name_of(network.kind)}, {"parameters", model.parameters.count()},
+          {"input_size", network.input_size},   {"hidden_size", network.hidden_size},
+          {"layers", network.num_layers},       {"bidirectional", network.bidirectional}};
+}
+
+void print_info(const models::RecurrentModel& model) {
+  const nn::RecurrentConfig& network = model.network.config;
+  line("model", fmt::format("a recurrent network by itself ({}), which `vitrail forward` runs on sequences of vectors",
+                            nn::name_of(network.kind)));
+  line("parameters", count_text(model.parameters.count()));
+  line("input", fmt::format("{} numbers a step", network.input_size));
+  line("network", fmt::format("{} of width {}{}", io::counted(network.num_layers, "layers"), network.hidden_size,
+                              network.bidirectional ? " in both directions" : ""));
+}
+
 DescribeJson describe(const models::VqaModel& model) {
   const models::VqaConfig& c = model.net->config();
   const auto& image = model.pretrained;

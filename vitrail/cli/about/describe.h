@@ -16,6 +16,7 @@
 #include "vitrail/models/joint/clip_folder.h"
 #include "vitrail/models/joint/vqa_folder.h"
 #include "vitrail/models/recurrent/frame_network.h"
+#include "vitrail/models/recurrent/recurrent.h"
 #include "vitrail/models/text/text_model.h"
 
 namespace vitrail::cli {
@@ -36,6 +37,7 @@ nlohmann::ordered_json describe(const models::TextModel& model);
 nlohmann::ordered_json describe(const models::JointModel& model);
 nlohmann::ordered_json describe(const models::Captioner& model);
 nlohmann::ordered_json describe(const models::FrameNetwork& model);
+nlohmann::ordered_json describe(const models::RecurrentModel& model);
 nlohmann::ordered_json describe(const models::VqaModel& model);
 nlohmann::ordered_json describe(const models::BlipModel& model);
 nlohmann::ordered_json describe(const models::SetModel& model);
@@ -47,6 +49,7 @@ void print_info(const models::TextModel& model);
 void print_info(const models::JointModel& model);
 void print_info(const models::Captioner& model);
 void print_info(const models::FrameNetwork& model);
+void print_info(const models::RecurrentModel& model);
 void print_info(const models::VqaModel& model);
 void print_info(const models::BlipModel& model);
 void print_info(const models::SetModel& model);

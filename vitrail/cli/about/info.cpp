@@ -203,6 +203,12 @@ void add_info(CLI::App& app) {
       tell(model, model.net->parameters);
       return;
     }
+    if (models::is_recurrent_folder(name)) {
+      flags->model.check_unchanged("is a recurrent network");
+      const std::unique_ptr<models::RecurrentModel> model = models::load_recurrent(name);
+      tell(*model, model->parameters);
+      return;
+    }
     models::Model model = models::open_model(name, options);
     data::apply(flags->model.images, model.pretrained);
     tell(model, model.net->parameters);

@@ -224,6 +224,12 @@ void compare(const CompareFlags& flags) {
     say("note: the runs are evaluated on different data: {} on '{}', {} on '{}'\n", first.name, first.judged_on,
         other->name, other->judged_on);
   }
+  for (const train::RunSummary& run : runs) {
+    if (run.features_precomputed) {
+      say("note: '{}' is a linear probe: its pace is that of the head, the features having been computed before\n",
+          run.name);
+    }
+  }
   const bool one_unit =
       std::ranges::all_of(runs, [&](const train::RunSummary& run) { return run.records.units == first.records.units; });
   std::vector<std::vector<std::string>> cells = {

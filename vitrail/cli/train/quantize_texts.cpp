@@ -39,8 +39,7 @@ constexpr std::int64_t tokens_at_once = 8192;
 double perplexity_of(const std::filesystem::path& folder, const std::string& file, DType dtype) {
   const models::TextModel model = models::load_text_model(folder);
   const models::LanguageBody& body = models::language_of(model);
-  const text::Tokenizer tokenizer = text::load_tokenizer(folder);
-  models::check_vocabulary(text::ordinary_tokens(tokenizer), body.vocab_size(), folder.string());
+  const text::Tokenizer tokenizer = open_tokenizer(folder, body.vocab_size());
   const std::vector<std::int64_t> ids = tokenizer.encode(text::read_running_text(file), false).ids;
   const std::int64_t block = std::min(body.max_positions(), longest_block);
   const train::LanguageEvaluation result = train::evaluate_language(

@@ -205,7 +205,10 @@ void add_embed(CLI::App& app) {
           ->type_name("DTYPE"),
       command.add_flag("--unlabeled", flags->unlabeled, "Take all images below DATA, with -1 for labels")};
   const std::vector<CLI::Option*> loading = add_loading_flags(command, flags->data);
-  flags->of_images.insert(flags->of_images.end(), loading.begin() + 1, loading.end());  // texts come in batches too
+  // Texts come in batches too, and may be broken.
+  flags->of_images.insert(flags->of_images.end(), loading.begin() + 1, loading.end() - 1);
+  command.get_option("--skip-broken")
+      ->description("Leave broken images out and name them, or lines of texts that are not UTF-8, and count them");
   add_compute_flags(command, flags->compute);
   add_image_flags(command, flags->model);
   add_examples(command, {"vitrail embed runs/photos/best photos --split train --output train.safetensors",

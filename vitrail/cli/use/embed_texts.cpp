@@ -30,9 +30,9 @@ using SearchJson = nlohmann::ordered_json;
 class Embedder {
  public:
   Embedder(const std::string& folder, const train::TextRunOptions& options)
-      : model_(models::open_sentence_model(folder)), tokenizer_(text::load_tokenizer(folder)), options_(options) {
-    models::check_vocabulary(text::ordinary_tokens(tokenizer_), model_.model.net->shape().vocab_size, folder);
-  }
+      : model_(models::open_sentence_model(folder)),
+        tokenizer_(open_tokenizer(folder, model_.model.net->shape().vocab_size)),
+        options_(options) {}
 
   Tensor operator()(const std::vector<std::string>& texts) const {
     train::Progress progress(stderr);
@@ -60,10 +60,11 @@ Tensor cosines_of_rows(const Tensor& a, const Tensor& b) {
   return ops::matmul(ops::normalize(a), ops::transpose(ops::normalize(b), 0, 1));
 }
 
-void print_nearest(const Embedder& embedder, const std::vector<std::string>& queries, const EmbedTextsFlags& flags) {
+void print_nearest(const Embedder& embedder, const std::vector<std::string>& queries, const EmbedTextsFlags& flags,
+                   bool skip_broken) {
   check(flags.search == "-" || io::is_file(flags.search),
         "--search looks for texts among the lines of a file, but there is no file '{}'", flags.search);
-  const std::vector<std::string> corpus = list_texts({flags.search});
+  const std::vector<std::string> corpus = list_texts({flags.search}, skip_broken);
   const auto most = std::min<std::int64_t>(flags.topk, std::ssize(corpus));
   const ops::Ordered best = ops::topk(cosines_of_rows(embedder(queries), embedder(corpus)), most);
   SearchJson all = SearchJson::array();
@@ -121,11 +122,11 @@ void embed_texts(const ModelFlags& model, const ComputeFlags& compute, const Dat
     return;
   }
   std::vector<std::string> texts;  // of a table those of its column of texts
-  for (text::LabelledText& one : list_texts_to_classify({data.data})) {
+  for (text::LabelledText& one : list_texts_to_classify({data.data}, data.skip_broken)) {
     texts.push_back(std::move(one.text));
   }
   if (!flags.search.empty()) {
-    print_nearest(embedder, texts, flags);
+    print_nearest(embedder, texts, flags, data.skip_broken);
     return;
   }
   train::Features features;

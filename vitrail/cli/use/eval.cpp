@@ -238,8 +238,7 @@ void predict(const PredictFlags& flags) {
     Predictor(flags).run();
     return;
   }
-  check_usage(flags.tta == 0 && !flags.skip_broken,
-              "'{}' is a model of texts: it takes neither --tta nor --skip-broken", flags.model.model);
+  check_usage(flags.tta == 0, "'{}' is a model of texts: it takes no --tta", flags.model.model);
   predict_texts(flags.model, flags.compute,
                 {.texts = flags.images,
                  .topk = flags.topk,
@@ -247,6 +246,7 @@ void predict(const PredictFlags& flags) {
                  .batch_size = flags.batch_size,
                  .batch_tokens = flags.batch_tokens,
                  .truncate = flags.truncate,
+                 .skip_broken = flags.skip_broken,
                  .format = flags.format,
                  .output = flags.output});
 }
@@ -365,7 +365,8 @@ void add_predict(CLI::App& app) {
   command.add_option("-b,--batch-size", flags->batch_size, "Images or texts a batch")
       ->capture_default_str()
       ->check(at_least(1));
-  command.add_flag("--skip-broken", flags->skip_broken, "Leave broken images out and name them");
+  command.add_flag("--skip-broken", flags->skip_broken,
+                   "Leave broken images out and name them, or lines of texts that are not UTF-8, and count them");
   add_frames_flag(command, flags->frames);
   add_batch_tokens_flag(command, flags->batch_tokens);
   command.add_flag("--truncate", flags->truncate, "Cut texts that are longer than the model's positions");

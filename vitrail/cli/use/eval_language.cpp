@@ -11,6 +11,7 @@
 
 #include "vitrail/cli/interrupted.h"
 #include "vitrail/cli/print_json.h"
+#include "vitrail/cli/say.h"
 #include "vitrail/cli/texts.h"
 #include "vitrail/io/charts/chart.h"
 #include "vitrail/io/file.h"
@@ -25,6 +26,7 @@
 #include "vitrail/train/run/progress.h"
 #include "vitrail/train/run/run_folder.h"
 #include "vitrail/train/study/evaluate_language.h"
+#include "vitrail/train/tasks/text_options.h"
 
 namespace vitrail::cli {
 namespace {
@@ -156,7 +158,7 @@ void add_language_flags(CLI::App& command, LanguageFlags& flags) {
       ->group(group);
 }
 
-void evaluate_language_model(const ModelFlags& model_flags, const std::string& data,
+void evaluate_language_model(const ModelFlags& model_flags, const std::string& data, bool skip_broken,
                              const std::optional<std::int64_t>& batch_size, const LanguageFlags& flags,
                              const ComputeFlags& compute, const std::string& output, bool json) {
   check_usage(flags.beside.empty() || (flags.by_position && !output.empty()),
@@ -169,10 +171,13 @@ void evaluate_language_model(const ModelFlags& model_flags, const std::string& d
   const DType dtype = compute.apply();
   const models::TextModel model = models::load_text_model(folder, changes);
   const models::LanguageBody& body = models::language_of(model);
-  const text::Tokenizer tokenizer = text::load_tokenizer(folder);
-  const std::string words = text::read_running_text(data);
+  const text::Tokenizer tokenizer = open_tokenizer(folder, body.vocab_size());
+  std::int64_t skipped = 0;
+  const std::string words = text::read_running_text(data, skip_broken ? &skipped : nullptr);
+  if (skipped > 0) {
+    say_note(train::skipped_summary(skipped));
+  }
   const std::vector<std::int64_t> ids = tokenizer.encode(words, false).ids;
-  models::check_vocabulary(text::ordinary_tokens(tokenizer), body.vocab_size(), folder.string());
   note_unknown(tokenizer, ids, data);
   std::vector<Curve> curves;
   for (const std::string& file : flags.beside) {

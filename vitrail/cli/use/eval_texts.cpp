@@ -149,6 +149,7 @@ std::unique_ptr<train::TaskOptions> options_on_documents(const TextEvalFlags& fl
   auto options = std::make_unique<train::LanguageOptions>();
   options->data = options->val_data = flags.data;
   options->documents = true;
+  options->skip_broken = flags.skip_broken;
   options->block_size = language.block_size ? language.block_size : training.block_size;
   return options;
 }
@@ -267,26 +268,30 @@ void evaluate_text_model(const ModelFlags& model, const ComputeFlags& compute, c
   if (kind == "translate") {
     check_usage(flags.data.empty() && text::are_pairs_named(pairs.src, pairs.tgt),
                 "a translator is evaluated on --src and --tgt, a text and its translation {}", text::pairs_or_table);
-    check_usage(flags.output.empty() && !flags.skip_broken,
-                "'{}' is a translator: it takes neither --output nor --skip-broken", name);
-    evaluate_translator(name, pairs, flags.split, compute, flags.json);
+    check_usage(flags.output.empty(), "'{}' is a translator: it takes no --output", name);
+    evaluate_translator(name, pairs, flags.split, flags.skip_broken, compute, flags.json);
   } else if (kind == "lm") {
     check_usage(!flags.data.empty(), "DATA is required: a text that '{}' is to predict", name);
-    check_usage(!flags.skip_broken, "'{}' is a language model: it takes no --skip-broken", name);
     const train::LanguageOptions training = training_of<train::LanguageOptions>(model.name_or_folder());
     const bool in_blocks = language.stride || language.by_position || !language.beside.empty();
     if (!language.documents.value_or(training.documents && !in_blocks)) {
       if (training.documents && !language.documents) {
         say_note("the text is read in blocks, not document by document as in its training");
       }
-      evaluate_language_model(model, flags.data, flags.batch_size, language, compute, flags.output, flags.json);
+      evaluate_language_model(model, flags.data, flags.skip_broken, flags.batch_size, language, compute, flags.output,
+                              flags.json);
       return;
     }
     if (!language.documents) {
       say_note("blank lines part documents, as in its training (--no-documents: in blocks)");
     }
     const text::Tokenizer tokenizer = text::load_tokenizer(model.name_or_folder());
-    note_unknown(tokenizer, tokenizer.encode(text::read_running_text(flags.data), false).ids, flags.data);
+    std::int64_t skipped = 0;
+    const std::string words = text::read_running_text(flags.data, flags.skip_broken ? &skipped : nullptr);
+    if (skipped > 0) {
+      say_note(train::skipped_summary(skipped));
+    }
+    note_unknown(tokenizer, tokenizer.encode(words, false).ids, flags.data);
     evaluate_by_task(kind, options_on_documents(flags, language, training), model, compute, flags, pairs);
   } else {
     evaluate_by_task(kind, task_options(kind, model.name_or_folder(), flags, pairs), model, compute, flags, pairs);

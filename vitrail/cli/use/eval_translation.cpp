@@ -13,6 +13,7 @@
 #include "vitrail/cli/interrupted.h"
 #include "vitrail/cli/print_json.h"
 #include "vitrail/cli/say.h"
+#include "vitrail/cli/texts.h"
 #include "vitrail/generate/generation_config.h"
 #include "vitrail/io/wording.h"
 #include "vitrail/kernels/cpu.h"
@@ -50,16 +51,22 @@ void add_translation_flags(CLI::App& command, TranslationFlags& flags) {
 }
 
 void evaluate_translator(const std::string& model_name, const TranslationFlags& flags, const std::string& split,
-                         const ComputeFlags& compute, bool json) {
+                         bool skip_broken, const ComputeFlags& compute, bool json) {
   const train::Interrupt interrupt;
   const std::filesystem::path folder = train::model_of(model_name);
   const DType dtype = compute.apply();
   std::vector<std::string> notes;
-  const text::ParallelText text = train::read_pairs_of({.name = split, .asked = true}, flags.src, flags.tgt, notes);
+  std::int64_t skipped = 0;
+  const text::ParallelText text = train::read_pairs_of({.name = split, .asked = true}, flags.src, flags.tgt, notes,
+                                                       skip_broken ? &skipped : nullptr);
+  if (skipped > 0) {
+    notes.push_back(fmt::format("{} with a line that is not UTF-8 {} left out", io::counted(skipped, "pairs"),
+                                skipped == 1 ? "is" : "are"));
+  }
   std::ranges::for_each(notes, say_note);
   const models::TextModel model = models::load_text_model(folder);
   const models::Translator& body = models::translator_of(model);
-  const text::Tokenizer tokenizer = text::load_tokenizer(folder);
+  const text::Tokenizer tokenizer = open_tokenizer(folder, body.source_vocab_size());
   const text::Tokenizer cutting = tokenizer.with_truncation(text::Truncation{.max_length = body.max_positions()});
   const auto sources = tokenizer.encode_batch(text.source, true, kernels::threads());
   if (const auto cut = std::ranges::count_if(

@@ -23,8 +23,8 @@ void add_translation_flags(CLI::App& command,
                            TranslationFlags& flags);  ///< adds --src --tgt --num-beams --batch-tokens
 
 /// Prints the loss of a translator on texts and their translations, and BLEU of its own translations; of a table with
-/// parts, on the part `split`.
+/// parts, on the part `split`. With `skip_broken`, pairs with a line that is not UTF-8 are left out and counted.
 void evaluate_translator(const std::string& model, const TranslationFlags& flags, const std::string& split,
-                         const ComputeFlags& compute, bool json);
+                         bool skip_broken, const ComputeFlags& compute, bool json);
 
 }  // namespace vitrail::cli

@@ -60,9 +60,8 @@ class Generator {
         dtype_(flags.compute.apply()),
         model_(load(flags, folder_, dtype_)),
         body_(models::language_of(model_)),
-        tokenizer_(text::load_tokenizer(folder_)),
+        tokenizer_(open_tokenizer(folder_, body_.vocab_size())),
         config_(own_config(folder_, flags)) {
-    models::check_vocabulary(text::ordinary_tokens(tokenizer_), body_.vocab_size(), folder_.string());
     check_usage(body_.keeps_keys() || (!flags.cache_dtype && flags.prompt_lookup_num_tokens == 0),
                 "'{}' keeps no keys and values: it takes neither --cache-dtype nor --prompt-lookup-num-tokens",
                 flags.model);

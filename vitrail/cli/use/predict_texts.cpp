@@ -31,7 +31,7 @@ train::TextRunOptions run_of(const PredictTextsFlags& flags, DType dtype) {
 
 void print_classes(const models::TextModel& model, const text::Tokenizer& tokenizer, const PredictTextsFlags& flags,
                    DType dtype) {
-  const std::vector<text::LabelledText> texts = list_texts_to_classify(flags.texts);
+  const std::vector<text::LabelledText> texts = list_texts_to_classify(flags.texts, flags.skip_broken);
   std::vector<std::string> all_texts;
   for (const text::LabelledText& one : texts) {
     all_texts.push_back(one.text);
@@ -112,7 +112,7 @@ void print_tags(const models::TextModel& model, const text::Tokenizer& tokenizer
   for (const std::string& given : flags.texts) {
     check_not_input(flags.output, given);
   }
-  const std::vector<std::string> texts = list_texts_to_tag(flags.texts, models::labels_of(model));
+  const std::vector<std::string> texts = list_texts_to_tag(flags.texts, models::labels_of(model), flags.skip_broken);
   note_unknown(tokenizer, texts);
   LabelJson json = LabelJson::array();
   if (flags.format == "csv") {
@@ -160,6 +160,7 @@ struct FillMaskFlags {
   std::vector<std::string> targets;
   std::int64_t top_k = 5;
   bool truncate = false;
+  bool skip_broken = false;
   bool json = false;
 };
 
@@ -189,7 +190,7 @@ void fill_mask(const FillMaskFlags& flags) {
   const DType dtype = flags.compute.apply();
   const std::string folder = text_model_folder(flags.model);
   const models::TextModel model = models::load_text_model(folder);
-  const text::Tokenizer tokenizer = text::load_tokenizer(folder);
+  const text::Tokenizer tokenizer = open_tokenizer(folder, model.net->shape().vocab_size);
   for (const std::string& target : flags.targets) {
     if (const std::vector<std::int64_t> ids = tokenizer.encode(target, false).ids;
         !tokenizer.id_of(target) && !ids.empty()) {
@@ -197,7 +198,7 @@ void fill_mask(const FillMaskFlags& flags) {
           tokenizer.token_of(ids.front()));
     }
   }
-  const std::vector<std::string> texts = list_texts(flags.texts);
+  const std::vector<std::string> texts = list_texts(flags.texts, flags.skip_broken);
   note_unknown(tokenizer, texts);
   LabelJson of_texts = LabelJson::array();
   for (const std::string& text : texts) {
@@ -234,7 +235,7 @@ void predict_texts(const ModelFlags& flags, const ComputeFlags& compute, const P
   check_usage(!each_token || !options.topk_given, "'{}' labels each word: it takes no --topk", folder);
   check_usage(model.problem_type != models::ProblemType::regression || !options.topk_given,
               "'{}' predicts numbers: it takes no --topk", folder);
-  const text::Tokenizer tokenizer = text::load_tokenizer(folder);
+  const text::Tokenizer tokenizer = open_tokenizer(folder, model.net->shape().vocab_size);
   (each_token ? print_tags : print_classes)(model, tokenizer, options, dtype);
 }
 
@@ -260,6 +261,7 @@ void add_fill_mask(CLI::App& app) {
       ->allow_extra_args(false)
       ->type_name("WORD");
   command.add_flag("--truncate", flags->truncate, "Cut texts that are longer than the model's positions");
+  command.add_flag("--skip-broken", flags->skip_broken, "Leave out lines that are not UTF-8, and count them");
   command.add_flag(
       "--json", flags->json,
       "Print the list that transformers' fill-mask pipeline gives: of several texts, a list of their lists");

@@ -27,15 +27,18 @@
 #include "vitrail/cli/flags.h"
 #include "vitrail/cli/help.h"
 #include "vitrail/cli/print_json.h"
+#include "vitrail/cli/say.h"
 #include "vitrail/io/file.h"
 #include "vitrail/io/json.h"
 #include "vitrail/tensor/error.h"
+#include "vitrail/text/corpus.h"
 #include "vitrail/text/labelled.h"
 #include "vitrail/text/parallel_text.h"
 #include "vitrail/text/parts/vocabulary.h"
 #include "vitrail/text/strings/unicode.h"
 #include "vitrail/text/train.h"
 #include "vitrail/train/run/run_folder.h"
+#include "vitrail/train/tasks/text_options.h"
 
 namespace vitrail::cli {
 namespace {
@@ -57,6 +60,7 @@ struct TokenizerTrainFlags {
   std::vector<std::string> files;
   std::string output;
   std::string model = "bpe";
+  bool skip_broken = false;
   text::TokenizerTraining training;
 };
 
@@ -225,30 +229,34 @@ void info(const TokenizerFlags& flags) {
   }
 }
 
-// What a tokenizer learns from a file: of a table or of pairs the texts alone, of any other file all of it.
-std::string text_of(const std::string& file) {
+// What a tokenizer learns from a file: of a table or of pairs the texts alone, of any other file all of it. With
+// `skipped`, lines that are not UTF-8 are left out and counted there.
+std::string text_of(const std::string& file, std::int64_t* skipped) {
   std::string all;
   const auto add = [&](const std::string& text) { all += text.empty() ? "" : text + "\n"; };
   if (text::names_pairs(file)) {
-    const text::ParallelText pairs = text::read_parallel_text(file, "");
+    const text::ParallelText pairs = text::read_parallel_text(file, "", skipped);
     std::ranges::for_each(pairs.source, add);
     std::ranges::for_each(pairs.target, add);
   } else if (text::names_table(file)) {
-    for (const text::LabelledText& one : text::read_labelled_texts(file, nullptr, text::Labels::optional)) {
+    for (const text::LabelledText& one : text::read_labelled_texts(file, skipped, text::Labels::optional)) {
       add(one.text);
       add(one.second);
     }
   } else {
     all = io::without_byte_order_mark(io::read_text(file));
+    if (skipped != nullptr) {
+      all = text::without_broken_lines(all, *skipped);
+    }
   }
   return all;
 }
 
 // The lines of text files, with their ends, as the reference reads them too. sentencepiece wants them without.
-std::vector<std::string> read_lines(const std::vector<std::string>& files, bool with_ends) {
+std::vector<std::string> read_lines(const std::vector<std::string>& files, bool with_ends, std::int64_t* skipped) {
   std::vector<std::string> lines;
   for (const std::string& file : files) {
-    const std::string text = text_of(file);
+    const std::string text = text_of(file, skipped);
     std::size_t number = 1;
     for (std::size_t begin = 0; begin < text.size(); ++number) {
       const std::size_t end = std::min(text.find('\n', begin), text.size() - 1) + 1;
@@ -269,7 +277,11 @@ void train(const TokenizerTrainFlags& flags) {
   check(!fs::exists(flags.output) || (fs::is_directory(flags.output) && fs::is_empty(flags.output)),
         "'{}' exists: choose another --output", flags.output);
   const bool pieces = flags.model == "unigram" || flags.model == "sentencepiece-bpe";
-  const std::vector<std::string> lines = read_lines(flags.files, !pieces);
+  std::int64_t skipped = 0;
+  const std::vector<std::string> lines = read_lines(flags.files, !pieces, flags.skip_broken ? &skipped : nullptr);
+  if (skipped > 0) {
+    say_note(train::skipped_summary(skipped));
+  }
   const auto learned = [&] {
     if (flags.model == "bpe") {
       return text::train_byte_level_bpe(lines, flags.training);
@@ -356,6 +368,7 @@ void add_tokenizer(CLI::App& app) {
           "Tokens such as <|endoftext|>; with unigram and sentencepiece-bpe control symbols, which are found in "
           "no text")
       ->type_name("TOKEN");
+  training.add_flag("--skip-broken", train_flags->skip_broken, "Leave out lines that are not UTF-8, and count them");
   training.add_flag("--lowercase", train_flags->training.lowercase, "wordpiece: without capitals and accents");
   training.callback([train_flags, frequency] {
     const std::string& model = train_flags->model;

@@ -103,7 +103,6 @@ class LineTranslator {
         body_(models::translator_of(model_)),
         tokenizer_(tokenizer_for(flags, folder_, body_)),
         config_(translation_config(flags, folder_, body_.max_positions())) {
-    models::check_vocabulary(text::ordinary_tokens(tokenizer_), body_.source_vocab_size(), folder_.string());
     check_usage(body_.keeps_keys() || !flags.cache_dtype, "'{}' keeps no keys and values: it takes no --cache-dtype",
                 flags.model);
   }
@@ -149,7 +148,7 @@ class LineTranslator {
 
   static text::Tokenizer tokenizer_for(const TranslateFlags& flags, const fs::path& folder,
                                        const models::Translator& model) {
-    const text::Tokenizer whole = text::load_tokenizer(folder);
+    const text::Tokenizer whole = open_tokenizer(folder, model.source_vocab_size());
     return flags.truncate ? whole.with_truncation(text::Truncation{.max_length = model.max_positions()}) : whole;
   }
 

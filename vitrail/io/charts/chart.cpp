@@ -17,6 +17,11 @@ namespace vitrail::io {
 namespace {
 
 constexpr const auto& palette = svg_palette;
+
+// How a line is drawn that has a colour for the `round`th time, from 0.
+constexpr const char* dashes_of(std::size_t round) {
+  return round == 0 ? "" : round % 2 == 1 ? " stroke-dasharray=\"6 4\"" : " stroke-dasharray=\"2 3\"";
+}
 constexpr const char* ink = svg_ink;
 constexpr const char* muted = svg_muted;
 constexpr const char* grid = "#e6e9ef";
@@ -100,10 +105,12 @@ class Panel {
       margin_left_ = std::max(margin_left_, svg_text_width(y_.label(tick)) + beside_ticks);
     }
     colors_.reserve(chart.series.size());
+    dashes_.reserve(chart.series.size());
     int next = 0;
     for (const Series& series : chart.series) {
       const int color = series.color >= 0 ? series.color : next++;
       colors_.push_back(palette.at(static_cast<std::size_t>(color) % palette.size()));
+      dashes_.push_back(dashes_of(static_cast<std::size_t>(color) / palette.size()));
     }
     place_legend();
   }
@@ -167,8 +174,8 @@ class Panel {
       }
       const auto [x, down] = legend_[i];
       fmt::format_to(std::back_inserter(out),
-                     "<path d=\"M{:.1f} {:.1f}h18\" stroke=\"{}\" stroke-width=\"{}\" stroke-opacity=\"{}\"/>\n", x,
-                     44 + down, colors_[i], series.faint ? 2 : 3, series.faint ? 0.35 : 1);
+                     "<path d=\"M{:.1f} {:.1f}h18\" stroke=\"{}\" stroke-width=\"{}\" stroke-opacity=\"{}\"{}/>\n", x,
+                     44 + down, colors_[i], series.faint ? 2 : 3, series.faint ? 0.35 : 1, dashes_[i]);
       out += svg_text(x + 24, 48 + down, "start", ink, series.name);
     }
     return out;
@@ -201,8 +208,8 @@ class Panel {
       if (!path.empty()) {
         fmt::format_to(to,
                        "<path d=\"{}\" fill=\"none\" stroke=\"{}\" stroke-width=\"{}\" stroke-opacity=\"{}\" "
-                       "stroke-linejoin=\"round\"/>\n",
-                       path, colors_[i], series.faint ? 1 : 2, series.faint ? 0.35 : 1);
+                       "stroke-linejoin=\"round\"{}/>\n",
+                       path, colors_[i], series.faint ? 1 : 2, series.faint ? 0.35 : 1, dashes_[i]);
       }
     }
     return out + "</g>\n";
@@ -217,6 +224,7 @@ class Panel {
   Axis x_{};
   Axis y_{};
   std::vector<const char*> colors_;
+  std::vector<const char*> dashes_;
   std::vector<std::pair<double, double>> legend_;  // for each series: x, and y below the first row
   double legend_height_ = 0;                       // of the rows after the first
 };

@@ -58,7 +58,7 @@ std::size_t find_invalid_utf8(std::string_view text) {
 
 void check_utf8(std::string_view text, std::string_view what) {
   const std::size_t invalid = find_invalid_utf8(text);
-  check(invalid == std::string_view::npos, "{} is not UTF-8: byte {} is {:#04x}", what, invalid,
+  check(invalid == std::string_view::npos, "{} is not UTF-8: byte {} is {:#04x}", what, invalid + 1,
         invalid < text.size() ? static_cast<unsigned char>(text[invalid]) : 0);
 }
 

@@ -5,11 +5,13 @@
 #include <cmath>
 #include <memory>
 #include <new>
+#include <set>
 #include <utility>
 
 #include <fmt/format.h>
 
 #include "vitrail/io/file.h"
+#include "vitrail/io/suggest.h"
 #include "vitrail/io/wording.h"
 #include "vitrail/kernels/cpu.h"
 #include "vitrail/tensor/clock.h"
@@ -100,7 +102,7 @@ class Run {
   std::int64_t group_ = 1;  // batches of an update
   std::int64_t updates_per_epoch_ = 0;
   std::int64_t saved_step_ = 0;
-  std::size_t broken_told_ = 0;
+  std::set<std::string> broken_told_;
   bool stopped_ = false;
   Figures figures_;
   Clock::time_point began_ = Clock::now();
@@ -317,13 +319,13 @@ bool Run::train_epoch() {
   epoch_seconds_ = seconds_since(begin);
   training_seconds_ += epoch_seconds_;
   waited_seconds_ += batches.seconds_waited() - waited_before;
-  const std::vector<std::string> broken = of_all_ranks(ranks_, batches.broken(), "the end of an epoch");
-  if (broken.size() > broken_told_) {
-    const std::string units = io::counted(std::ssize(broken), "broken " + task_->units());
-    const std::string& one = broken[broken_told_];
-    dist::check_agreed(counters_.step > 0 || stopped_, "nothing is left to learn from: {}, e.g. {}", units, one);
-    say(fmt::format("{} left out so far, e.g. {}", units, one));
-    broken_told_ = broken.size();
+  std::vector<std::string> broken = of_all_ranks(ranks_, batches.broken(), "the end of an epoch");
+  const std::string units = io::counted(std::ssize(broken), "broken " + task_->units());
+  if (std::erase_if(broken, [&](const std::string& one) { return !broken_told_.insert(one).second; });
+      !broken.empty()) {
+    dist::check_agreed(counters_.step > 0 || stopped_, "nothing is left to learn from: {}, e.g. {}", units, broken[0]);
+    const std::string fresh = broken.size() < broken_told_.size() ? fmt::format(", {} now", broken.size()) : "";
+    say(fmt::format("{} left out so far{}:\n{}", units, fresh, io::some_lines_of(broken)));
   }
   return !stopped_;
 }

@@ -204,6 +204,7 @@ RunSummary read_run(const fs::path& folder, const std::string& metric) {
                whole_number_or(config_value(config, "batch_size"), 64) *
                    whole_number_or(config_value(config, "grad_accum_steps"), 1));
   describe_network(run, folder);
+  run.features_precomputed = read_facts(folder / "config.toml").contains("features_precomputed");
   run.settings = settings_in(config);
   run.learning_rate = number_in<double>(read_facts(folder / "config.toml"), "learning_rate");
   run.seed = config_value(config, "seed").dump();

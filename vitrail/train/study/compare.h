@@ -21,7 +21,8 @@ struct RunSummary {
   /// The time of training, without evaluations: the number of steps times the median duration of a step, so that a
   /// pause of the machine, or another program on it, does not count.
   double seconds = 0;
-  double rate = 0;  ///< units per second at the median step
+  double rate = 0;                    ///< units per second at the median step
+  bool features_precomputed = false;  ///< whether these are of a head alone, on features that were computed before
   RecordKind records;
   FigureKind metric;      ///< the figure that `best` is chosen by
   EvaluationRecord best;  ///< or the last, where no figure chose the network that is kept

@@ -189,7 +189,9 @@ models::TextModel open_task_model(const TextTaskOptions& options, const fs::path
                                   const std::vector<std::string>& labels, bool renew_classifier) {
   models::TextModelOptions own = text_model_options(options, checkpoint, tokenizer);
   if (!checkpoint.empty()) {
-    return models::load_text_model(checkpoint, own);
+    models::TextModel model = models::load_text_model(checkpoint, own);
+    models::check_vocabulary(text::ordinary_tokens(tokenizer), model.net->shape().vocab_size, checkpoint.string());
+    return model;
   }
   const std::string source = model_of(options.model).string();
   for (const std::string& ending : endings) {

@@ -344,7 +344,8 @@ std::vector<std::string> TranslationTask::summary() const {
                   evaluated_ != nullptr ? fmt::format(", {} to evaluate on", validation_.source.size()) : "")};
   if (left_out_ > 0) {
     lines.push_back(fmt::format("{} with an empty line or more than {} tokens are left out",
-                                io::counted(left_out_, "pairs"), options_.max_length));
+                                io::counted(left_out_, "pairs"),
+                                std::min(options_.max_length, models::translator_of(model_).max_positions())));
   }
   if (judged_left_out_ > 0) {
     lines.push_back(fmt::format("{} to evaluate on left out: the model reads at most {} tokens",
