@@ -26,8 +26,10 @@ class StandardOutput : public OnImages {};
 TEST_F(StandardOutput, ThatIsFullIsAFailure) {
   const auto status = [](const std::string& command) { return WEXITSTATUS(std::system(command.c_str())); };
   const std::string errors = path("errors");
-  EXPECT_EQ(status(VITRAIL_PROGRAM " --version > /dev/full 2> " + errors), 1);
-  EXPECT_EQ(io::read_text(errors), "vitrail: the output could not be written\n");
+  for (const std::string command : {"--version", "models"}) {  // the latter fills the buffer
+    EXPECT_EQ(status(VITRAIL_PROGRAM " " + command + " > /dev/full 2> " + errors), 1);
+    EXPECT_EQ(io::read_text(errors), "vitrail: the output could not be written\n") << command;
+  }
 }
 
 // A disk that is full loses what was printed, and a reader that has gone did not want the rest.

@@ -361,6 +361,8 @@ void add_commands(CLI::App& app, const std::vector<std::string>& arguments) {
       "vitrail COMMAND --help says more.");
 }
 
+constexpr const char* lost_output = "the output could not be written";
+
 // Whether all that was printed has been written, or nobody reads it any more, as in `vitrail … | head`.
 bool output_is_written() {
   if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) {
@@ -429,8 +431,8 @@ int run_command(std::vector<std::string> arguments) {
     say_why("vitrail", error.what());
   } catch (const std::bad_alloc&) {
     say_why("vitrail", "out of memory: try a smaller --batch-size or a smaller image");
-  } catch (const std::exception& error) {
-    say_why("vitrail", error.what());
+  } catch (const std::exception& error) {  // of fmt::print, if nothing can be written
+    say_why("vitrail", std::ferror(stdout) != 0 ? lost_output : error.what());
   }
   return 1;
 }
@@ -440,7 +442,7 @@ int run_command(std::vector<std::string> arguments) {
 int run(std::vector<std::string> arguments) {
   const int status = run_command(std::move(arguments));
   if (!output_is_written() && status == 0) {
-    say("vitrail: the output could not be written\n");
+    say_why("vitrail", lost_output);
     return 1;
   }
   return status;
