@@ -21,6 +21,7 @@
 #include "vitrail/io/file.h"
 #include "vitrail/io/tar.h"
 #include "vitrail/io/wording.h"
+#include "vitrail/models/base/shipped.h"
 #include "vitrail/models/formats/weights.h"
 #include "vitrail/models/vit/mae.h"
 #include "vitrail/tensor/error.h"

@@ -19,6 +19,7 @@
 #include "vitrail/cli/say.h"
 #include "vitrail/cli/texts.h"
 #include "vitrail/io/file.h"
+#include "vitrail/io/wording.h"
 #include "vitrail/models/text/encoder_network.h"
 #include "vitrail/models/text/sentence_model.h"
 #include "vitrail/models/text/text_model.h"

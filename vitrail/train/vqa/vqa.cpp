@@ -126,9 +126,11 @@ VqaTask::VqaTask(const VqaOptions& options, const fs::path& checkpoint)
   answerer_ = make_answerer(checkpoint);
   left_out_ =
       keep_answerable(training_, [this](const data::Question& question) { return answerer_->can_answer(question); });
-  for (const auto& questions : validation_ ? validation_->questions : decltype(training_.questions)()) {
-    unanswerable_ += std::ranges::count_if(
-        questions, [this](const data::Question& question) { return !answerer_->can_answer(question); });
+  if (validation_) {
+    for (const std::vector<data::Question>& questions : validation_->questions) {
+      unanswerable_ += std::ranges::count_if(
+          questions, [this](const data::Question& question) { return !answerer_->can_answer(question); });
+    }
   }
   check(training_.count() > 0, "'{}': none of the questions has an answer that '{}' knows", options_.data_dir,
         options_.model);
