@@ -199,8 +199,8 @@ TEST_F(Files, AConfigChangesATokenizerJson) {
         const auto ids = row[1].get<std::vector<std::int64_t>>();
         EXPECT_EQ(tokenizer.encode(text).ids, ids) << kind << " " << name << ": " << text;
         EXPECT_EQ(saved.encode(text).ids, ids) << kind << " " << name << ", saved: " << text;
-        EXPECT_EQ(tokenizer.decode(ids, true), row[2][0]) << kind << " " << name << ": " << text;
-        EXPECT_EQ(saved.decode(ids, true), row[2][0]) << kind << " " << name << ", saved: " << text;
+        EXPECT_EQ(tokenizer.decode(ids, true), row[2][0].get<std::string>()) << kind << " " << name << ": " << text;
+        EXPECT_EQ(saved.decode(ids, true), row[2][0].get<std::string>()) << kind << " " << name << ", saved: " << text;
       }
     }
   }
