@@ -136,9 +136,7 @@ std::vector<std::string> texts_of(const std::string& argument, LeftOut& left_out
 
 // Throws Error if there are no texts, and says how many were left out.
 void check_any(std::size_t texts, const LeftOut& left_out) {
-  if (left_out.broken > 0) {
-    say_note(train::skipped_summary(left_out.broken));
-  }
+  note_skipped_lines(left_out.broken);
   check(texts > 0, "there are no texts");
   if (left_out.empty > 0) {
     say("note: {} left out\n", io::counted(left_out.empty, "empty lines"));
@@ -230,6 +228,12 @@ std::vector<std::string> list_texts_to_tag(const std::vector<std::string>& argum
   }
   check_any(texts.size(), left_out);
   return texts;
+}
+
+void note_skipped_lines(std::int64_t skipped) {
+  if (skipped > 0) {
+    say_note(train::skipped_summary(skipped));
+  }
 }
 
 void as_generation_usage(const std::function<void()>& read, const std::map<std::string, std::string>& fields) {

@@ -89,6 +89,8 @@ void say_generation_config(const std::string& source, std::vector<std::string> s
                            const std::vector<std::pair<std::string, bool>>& replaced);
 /// Adds --seed, for a command that draws only if the model's generation_config.json says so.
 void add_seed_flag(CLI::App& command, std::optional<std::uint64_t>& seed);
+/// Says on stderr how many lines that are not UTF-8 have been left out, if any have.
+void note_skipped_lines(std::int64_t skipped);
 /// Says on stderr which of these flags were given, as without `partner` they change nothing.
 void note_idle(const std::vector<std::pair<const char*, bool>>& given, const char* partner);
 /// Says on stderr how many of these ids of a text stand for what the tokenizer has no token for, if any do.

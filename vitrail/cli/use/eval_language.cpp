@@ -11,7 +11,6 @@
 
 #include "vitrail/cli/interrupted.h"
 #include "vitrail/cli/print_json.h"
-#include "vitrail/cli/say.h"
 #include "vitrail/cli/texts.h"
 #include "vitrail/io/charts/chart.h"
 #include "vitrail/io/file.h"
@@ -26,7 +25,6 @@
 #include "vitrail/train/run/progress.h"
 #include "vitrail/train/run/run_folder.h"
 #include "vitrail/train/study/evaluate_language.h"
-#include "vitrail/train/tasks/text_options.h"
 
 namespace vitrail::cli {
 namespace {
@@ -174,9 +172,7 @@ void evaluate_language_model(const ModelFlags& model_flags, const std::string& d
   const text::Tokenizer tokenizer = open_tokenizer(folder, body.vocab_size());
   std::int64_t skipped = 0;
   const std::string words = text::read_running_text(data, skip_broken ? &skipped : nullptr);
-  if (skipped > 0) {
-    say_note(train::skipped_summary(skipped));
-  }
+  note_skipped_lines(skipped);
   const std::vector<std::int64_t> ids = tokenizer.encode(words, false).ids;
   note_unknown(tokenizer, ids, data);
   std::vector<Curve> curves;

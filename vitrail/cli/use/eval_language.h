@@ -26,7 +26,7 @@ void add_language_flags(CLI::App& command, LanguageFlags& flags);
 
 /// Prints how well a language model predicts the text `data`, `batch_size` blocks at once (unset: as many as have about
 /// 8192 tokens); with `output`, writes a folder with eval.json and, by
-/// position, by_position.svg.
+/// position, by_position.svg. With `skip_broken`, lines that are not UTF-8 are left out and counted.
 void evaluate_language_model(const ModelFlags& model, const std::string& data, bool skip_broken,
                              const std::optional<std::int64_t>& batch_size, const LanguageFlags& flags,
                              const ComputeFlags& compute, const std::string& output, bool json);

@@ -289,9 +289,7 @@ void evaluate_text_model(const ModelFlags& model, const ComputeFlags& compute, c
     const text::Tokenizer tokenizer = text::load_tokenizer(model.name_or_folder());
     std::int64_t skipped = 0;
     const std::string words = text::read_running_text(flags.data, flags.skip_broken ? &skipped : nullptr);
-    if (skipped > 0) {
-      say_note(train::skipped_summary(skipped));
-    }
+    note_skipped_lines(skipped);
     note_unknown(tokenizer, tokenizer.encode(words, false).ids, flags.data);
     evaluate_by_task(kind, options_on_documents(flags, language, training), model, compute, flags, pairs);
   } else {

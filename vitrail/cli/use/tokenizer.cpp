@@ -27,7 +27,7 @@
 #include "vitrail/cli/flags.h"
 #include "vitrail/cli/help.h"
 #include "vitrail/cli/print_json.h"
-#include "vitrail/cli/say.h"
+#include "vitrail/cli/texts.h"
 #include "vitrail/io/file.h"
 #include "vitrail/io/json.h"
 #include "vitrail/tensor/error.h"
@@ -38,7 +38,6 @@
 #include "vitrail/text/strings/unicode.h"
 #include "vitrail/text/train.h"
 #include "vitrail/train/run/run_folder.h"
-#include "vitrail/train/tasks/text_options.h"
 
 namespace vitrail::cli {
 namespace {
@@ -279,9 +278,7 @@ void train(const TokenizerTrainFlags& flags) {
   const bool pieces = flags.model == "unigram" || flags.model == "sentencepiece-bpe";
   std::int64_t skipped = 0;
   const std::vector<std::string> lines = read_lines(flags.files, !pieces, flags.skip_broken ? &skipped : nullptr);
-  if (skipped > 0) {
-    say_note(train::skipped_summary(skipped));
-  }
+  note_skipped_lines(skipped);
   const auto learned = [&] {
     if (flags.model == "bpe") {
       return text::train_byte_level_bpe(lines, flags.training);
