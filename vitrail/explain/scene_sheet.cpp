@@ -52,7 +52,8 @@ std::vector<std::string> said_of(const data::Scene& scene, const data::SceneFold
   for (const data::SceneCaption& caption : data::scene_captions(scene, std::min(captions_shown, what.captions))) {
     lines.push_back(caption.text);
   }
-  for (const data::SceneQuestion& question : data::scene_questions(scene, std::min(questions_shown, what.questions))) {
+  for (const data::SceneQuestion& question :
+       data::scene_questions(scene, std::min(questions_shown, what.questions), what.paraphrase)) {
     lines.push_back(question.text + " " + question.answer);
   }
   return lines;

@@ -19,27 +19,20 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 using ::testing::StartsWith;
 
-class Generate : public testing::Test {
+class Generate : public InAFolder {
  protected:
   static void SetUpTestSuite() {
-    folder_ = new TemporaryFolder;
-    std::ofstream text(*folder_ / "text.txt");
-    for (int i = 0; i < 60; ++i) {
-      text << "der Bär ist da. ";
-    }
-    text.close();
+    InAFolder::SetUpTestSuite();
+    write("text.txt", repeated("der Bär ist da. ", 60));
     trained_ = vitrail("train " + path("text.txt") +
                        " --task lm --model-kwargs n_layer=2 n_head=2 n_embd=24 --block-size 40 "
                        "--epochs 30 --lr 1e-2 -b 4 --drop 0 --threads 1 --output " +
                        path("runs") + " --experiment one");
   }
-  static void TearDownTestSuite() { delete folder_; }
-  static std::string path(const std::string& name) { return (*folder_ / name).string(); }
   static Outcome generate(const std::string& arguments, const std::string& input = "") {
     return vitrail("generate " + path("runs/one") + " " + arguments + " --threads 1", input);
   }
 
-  static inline TemporaryFolder* folder_ = nullptr;
   static inline Outcome trained_;
 };
 
@@ -117,6 +110,12 @@ TEST_F(Generate, RunsFromAFolderInInt8) {
   EXPECT_THAT(vitrail("quantize " + path("small") + " --output " + path("again")).err, HasSubstr("quantized already"));
   const std::string compared = "quantize " + path("runs/one") + " --output " + path("compared") + " --threads 1 ";
   EXPECT_EQ(vitrail(compared + "--src " + path("text.txt") + " --tgt " + path("text.txt")).status, 2);
+  refuses(compared + "--skip-broken", "--skip-broken has no effect without --eval or --src", 2);
+  const Outcome skipped =
+      vitrail("quantize " + path("runs/one") + " --output " + path("skipped") + " --threads 1 --eval " +
+              write("broken.txt", repeated("der Bär ist da.\n", 4) + "B\xe4r\n") + " --skip-broken");
+  EXPECT_EQ(skipped.status, 0) << skipped.err;
+  EXPECT_THAT(skipped.err, HasSubstr("1 line that is not UTF-8 is left out"));
   const Outcome outcome = vitrail(compared + "--json --eval " + path("text.txt"));
   ASSERT_EQ(outcome.status, 0) << outcome.err;
   const nlohmann::json perplexity = nlohmann::json::parse(outcome.out)["perplexity"];

@@ -46,6 +46,10 @@ TEST_F(TextTables, AreTakenForTheirTexts) {
   EXPECT_EQ(labels["figure"], "accuracy");
   const Outcome evaluated = vitrail("eval " + run + " " + table + " --json");
   EXPECT_EQ(labels["float"], nlohmann::json::parse(evaluated.out)["accuracy"]) << evaluated.err;
+  const std::string broken = "quantize " + run + " --output " + path("int8-broken") + " --eval " +
+                             write("broken.tsv", "pos\tfine\npos\tB\xe4r\n");
+  refuses(broken, "broken.tsv: line 2 is not UTF-8");
+  EXPECT_THAT(printed(broken + " --skip-broken"), HasSubstr("accuracy"));
 }
 
 TEST_F(TextTables, MayBeginWithAByteOrderMark) {

@@ -16,18 +16,12 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
-class Translating : public testing::Test {
+class Translating : public InAFolder {
  protected:
   static void SetUpTestSuite() {
-    folder_ = new TemporaryFolder;
-    std::ofstream german(path("train.de"));
-    std::ofstream english(path("train.en"));
-    for (int i = 0; i < 40; ++i) {
-      german << "der Hund\ndie Katze\nder Hund und die Katze\ndie Katze und der Hund\n";
-      english << "the dog\nthe cat\nthe dog and the cat\nthe cat and the dog\n";
-    }
-    german.close();
-    english.close();
+    InAFolder::SetUpTestSuite();
+    write("train.de", repeated("der Hund\ndie Katze\nder Hund und die Katze\ndie Katze und der Hund\n", 40));
+    write("train.en", repeated("the dog\nthe cat\nthe dog and the cat\nthe cat and the dog\n", 40));
     trained_ = vitrail("train --task translate --src " + path("train.de") + " --tgt " + path("train.en") +
                        " --val-src " + path("train.de") + " --val-tgt " + path("train.en") +
                        " --vocab-size 30 --model-kwargs d_model=32 encoder_layers=1 decoder_layers=1 "
@@ -35,13 +29,10 @@ class Translating : public testing::Test {
                        "5e-3 --warmup-steps 20 --model-ema-decay 0.9 --drop 0 --threads 1 --output " +
                        path("runs") + " --experiment one");
   }
-  static void TearDownTestSuite() { delete folder_; }
-  static std::string path(const std::string& name) { return (*folder_ / name).string(); }
   static Outcome translate(const std::string& arguments, const std::string& input = "") {
     return vitrail("translate " + path("runs/one") + " " + arguments + " --threads 1", input);
   }
 
-  static inline TemporaryFolder* folder_ = nullptr;
   static inline Outcome trained_;
 };
 
@@ -68,6 +59,20 @@ TEST_F(Translating, LosesNothingInInt8) {
   ASSERT_EQ(outcome.status, 0) << outcome.err;
   EXPECT_THAT(outcome.out, HasSubstr("BLEU            100.00, was 100.00: +0.00"));
   EXPECT_EQ(vitrail("translate " + path("small") + " --threads 1", "die Katze\n").out, "the cat\n");
+}
+
+TEST_F(Translating, TakesBrokenLinesForEmptyOnesIfAsked) {
+  const Outcome outcome = translate("--skip-broken", "die Katze\nsch\xf6n\ndie Katze");
+  EXPECT_EQ(outcome.status, 0);
+  EXPECT_EQ(outcome.out, "the cat\n\nthe cat\n");
+  EXPECT_THAT(outcome.err, HasSubstr("note: 1 line that is not UTF-8 is taken for an empty one\n"));
+  const std::string broken = write("broken.de", "die Katze\nB\xe4r\n");
+  const std::string quantize = "quantize " + path("runs/one") + " --threads 1 --output " + path("whole") + " --src " +
+                               broken + " --tgt " + write("whole.en", "the cat\nbear\n");
+  refuses(quantize, "broken.de: line 2 is not UTF-8");
+  const Outcome whole = vitrail(quantize + " --skip-broken");
+  EXPECT_EQ(whole.status, 0) << whole.err;
+  EXPECT_THAT(whole.err, HasSubstr("1 pair with a line that is not UTF-8 is left out"));
 }
 
 TEST_F(Translating, GivesSeveralTranslationsAndAlignments) {

@@ -26,6 +26,7 @@ TEST(DrawScene, GivesTheSameBytesEverywhere) {
   std::uint64_t masks = 0;
   std::uint64_t words = 0;
   std::uint64_t questions = 0;
+  std::uint64_t paraphrased = 0;
   for (std::int64_t index = 0; index < 50; ++index) {
     const Scene scene = sample_scene({}, index);
     const DrawnScene drawn = draw_scene(scene, index % 5 == 0 ? 96 : 64);
@@ -37,11 +38,15 @@ TEST(DrawScene, GivesTheSameBytesEverywhere) {
     for (const SceneQuestion& question : scene_questions(scene)) {
       questions = mix(questions, hash(question.text + question.answer));
     }
+    for (const SceneQuestion& question : scene_questions(scene, 8, true)) {
+      paraphrased = mix(paraphrased, hash(question.text + question.answer));
+    }
   }
   EXPECT_EQ(pixels, 2457329777302855431U);
   EXPECT_EQ(masks, 1966273504950077166U);
   EXPECT_EQ(words, 15734158215872568817U);
   EXPECT_EQ(questions, 1787998233340245720U);
+  EXPECT_EQ(paraphrased, 4526877196896612898U);
 }
 
 TEST(DrawScene, GivesTheSameBytesOfScenesThatOverlapAndOfTwoBirds) {

@@ -9,6 +9,7 @@
 
 #include "vitrail/data/scenes/mention.h"
 #include "vitrail/data/scenes/sample.h"
+#include "vitrail/data/scenes/wordings.h"
 
 namespace vitrail::data {
 namespace {
@@ -179,6 +180,62 @@ TEST(SceneQuestions, FollowFromTheSceneAlone) {
   EXPECT_EQ(texts(scene_questions(scene, 3)), std::vector(eight.begin(), eight.begin() + 3));
   EXPECT_TRUE(scene_questions(scene, 0).empty());
   EXPECT_TRUE(scene_questions({}, 8).empty());
+}
+
+// The words of a text that tell what it is about, in their order.
+std::vector<std::string> telling_words(std::string text) {
+  std::erase(text, '?');
+  std::vector<std::string> words = words_of(text + "?");
+  const auto says_little = [](std::string& word) {
+    word = word.ends_with("s") && word != "is" ? word.substr(0, word.size() - 1) : word;
+    word = word == "object" ? "thing" : word;
+    const auto among = [&](const auto& names) { return std::ranges::find(names, word) != names.end(); };
+    return !among(scene_colors) && !among(scene_shapes) &&
+           !among(std::set<std::string>{"thing", "head", "beak", "sky", "ground", "background", "top", "bottom"});
+  };
+  std::erase_if(words, says_little);
+  return words;
+}
+
+TEST(SceneQuestions, AreTheSameInOtherWords) {
+  std::map<SceneQuestionType, int> reworded;
+  for (std::int64_t index = 0; index < 300; ++index) {
+    const Scene scene = sample_scene({}, index);
+    const std::vector<SceneQuestion> plain = scene_questions(scene);
+    const std::vector<SceneQuestion> other = scene_questions(scene, 8, true);
+    ASSERT_EQ(other.size(), plain.size());
+    for (std::size_t i = 0; i < plain.size(); ++i) {
+      EXPECT_EQ(other[i].type, plain[i].type);
+      EXPECT_EQ(other[i].answer, plain[i].answer);
+      EXPECT_EQ(other[i].about, plain[i].about);
+      EXPECT_EQ(other[i].part, plain[i].part);
+      EXPECT_EQ(telling_words(other[i].text), telling_words(plain[i].text)) << other[i].text;
+      reworded[plain[i].type] += other[i].text == plain[i].text ? 0 : 1;
+      EXPECT_GE(wordings_of(plain[i].text).size(), 3U) << plain[i].text;
+      EXPECT_EQ(wordings_of(plain[i].text).front(), plain[i].text);
+    }
+  }
+  for (const auto& [type, count] : reworded) {
+    EXPECT_GT(count, 30) << name_of(type);
+  }
+  EXPECT_EQ(reworded.size(), scene_question_types.size());
+}
+
+TEST(WordingsOf, KeepWhatIsAskedAbout) {
+  const auto has = [](const char* question, const char* wording) {
+    return std::ranges::count(wordings_of(question), wording) == 1;
+  };
+  EXPECT_TRUE(has("how many small birds are there?", "how many small birds are in this image?"));
+  EXPECT_TRUE(has("how many red things are there?", "how many red objects do you see?"));
+  EXPECT_TRUE(has("what colour is the sky?", "what is the colour of the sky?"));
+  EXPECT_TRUE(has("what colour is the head of the large bird?", "what is the color of the head of the large bird?"));
+  EXPECT_TRUE(has("is the top right bird the same species as the bottom left bird?",
+                  "are the top right bird and the bottom left bird of the same species?"));
+  EXPECT_TRUE(has("what is left of the red circle?", "what is to the left of the red circle?"));
+  EXPECT_EQ(wordings_of("who are you?"), std::vector<std::string>{"who are you?"});
+  EXPECT_EQ(wordings_of("what colour is the ?").size(), 1U);
+  EXPECT_EQ(wordings_of("how many  are there?").size(), 1U);
+  EXPECT_EQ(wordings_of("").size(), 1U);
 }
 
 TEST(GuessByText, TakesTheMostFrequentAnswer) {

@@ -77,11 +77,13 @@ void quantize(const QuantizeFlags& flags) {
     const fs::path folder = text_model_folder(flags.model);
     check_usage(flags.calibrate.empty(), "--calibrate is for images, but '{}' is a model of texts", flags.model.model);
     for (const CLI::Option* option : flags.loading) {
-      check_usage(option->count() == 0, "'{}' is a model of texts: it takes no {}", flags.model.model,
-                  option->get_name());
+      check_usage(option->count() == 0 || option->check_lname("skip-broken"),
+                  "'{}' is a model of texts: it takes no {}", flags.model.model, option->get_name());
     }
-    return quantize_texts(folder, {flags.output, flags.eval.data, flags.eval.split, flags.src, flags.tgt, flags.json},
-                          flags.compute);
+    const QuantizeTextsFlags texts{flags.output, flags.eval.data,        flags.eval.split, flags.src,
+                                   flags.tgt,    flags.eval.skip_broken, flags.json};
+    check_usage(texts.compares() || !texts.skip_broken, "--skip-broken has no effect without --eval or --src");
+    return quantize_texts(folder, texts, flags.compute);
   }
   for (const CLI::Option* option : flags.loading) {
     check_usage(option->count() == 0 || !flags.calibrate.empty() || !flags.eval.data.empty(),

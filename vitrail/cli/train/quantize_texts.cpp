@@ -36,11 +36,11 @@ using QuantizedJson = nlohmann::ordered_json;
 constexpr std::int64_t longest_block = 1024;  // tokens that are in view, as of `vitrail eval`
 constexpr std::int64_t tokens_at_once = 8192;
 
-double perplexity_of(const std::filesystem::path& folder, const std::string& file, DType dtype) {
+double perplexity_of(const std::filesystem::path& folder, const std::string& words, DType dtype) {
   const models::TextModel model = models::load_text_model(folder);
   const models::LanguageBody& body = models::language_of(model);
   const text::Tokenizer tokenizer = open_tokenizer(folder, body.vocab_size());
-  const std::vector<std::int64_t> ids = tokenizer.encode(text::read_running_text(file), false).ids;
+  const std::vector<std::int64_t> ids = tokenizer.encode(words, false).ids;
   const std::int64_t block = std::min(body.max_positions(), longest_block);
   const train::LanguageEvaluation result = train::evaluate_language(
       body, ids,
@@ -54,6 +54,7 @@ std::pair<train::FigureKind, double> judged(const std::filesystem::path& folder,
                                             DType dtype) {
   Options options;
   options.data = options.val_data = flags.eval;
+  options.skip_broken = flags.skip_broken;
   if constexpr (std::is_same_v<Options, train::ClassifyTextOptions>) {
     options.train_split.clear();
     options.val_split = flags.split;
@@ -145,23 +146,34 @@ void quantize_texts(const std::filesystem::path& folder, const QuantizeTextsFlag
                   (!flags.eval.empty() && model.net->classifier() != nullptr && !model.net->classifier()->each_token()),
               "of models of texts --split is a part of the texts with labels of --eval: it has no effect here");
   const DType dtype = flags.compares() ? compute.apply() : DType::f32;
+  std::int64_t broken = 0;
+  std::int64_t* const skipped = flags.skip_broken ? &broken : nullptr;
   text::ParallelText pairs;
   if (!flags.src.empty()) {
     std::vector<std::string> notes;
-    pairs = train::read_pairs_of({.name = "validation"}, flags.src, flags.tgt, notes);
+    pairs = train::read_pairs_of({.name = "validation"}, flags.src, flags.tgt, notes, skipped);
+    if (broken > 0) {
+      notes.push_back(train::skipped_pairs_summary(broken));
+    }
     std::ranges::for_each(notes, say_note);
   }
   const bool classifies = model.net->classifier() != nullptr;
   const bool each_token = classifies && model.net->classifier()->each_token();
-  const std::vector<std::string> texts =
-      flags.eval.empty() || continues || classifies ? std::vector<std::string>() : list_texts({flags.eval});
+  std::string running;             // of a language model
+  std::vector<std::string> texts;  // of any other encoder
+  if (!flags.eval.empty() && continues) {
+    running = text::read_running_text(flags.eval, skipped);
+    note_skipped_lines(broken);
+  } else if (!flags.eval.empty() && !classifies) {
+    texts = list_texts({flags.eval}, flags.skip_broken);
+  }
 
   QuantizedJson json = {{"model", folder.string()}, {"output", flags.output}, {"activations", "token"}};
   Tensor vectors;
   if (!flags.src.empty()) {
     json["bleu"]["float"] = bleu_of(folder, pairs, dtype);
   } else if (!flags.eval.empty() && continues) {
-    json["perplexity"]["float"] = perplexity_of(folder, flags.eval, dtype);
+    json["perplexity"]["float"] = perplexity_of(folder, running, dtype);
   } else if (!flags.eval.empty() && classifies) {
     const auto [kind, value] = label_figure(folder, flags, each_token, dtype);
     json["labels"] = {{"figure", kind.label}, {"float", value}};
@@ -174,7 +186,7 @@ void quantize_texts(const std::filesystem::path& folder, const QuantizeTextsFlag
   if (json.contains("bleu")) {
     json["bleu"]["int8"] = bleu_of(flags.output, pairs, dtype);
   } else if (json.contains("perplexity")) {
-    json["perplexity"]["int8"] = perplexity_of(flags.output, flags.eval, dtype);
+    json["perplexity"]["int8"] = perplexity_of(flags.output, running, dtype);
   } else if (json.contains("labels")) {
     json["labels"]["int8"] = label_figure(flags.output, flags, each_token, dtype).second;
   } else if (vectors.defined()) {

@@ -17,6 +17,7 @@ struct QuantizeTextsFlags {
   std::string split;  ///< the part of a table of texts with their labels
   std::string src;    ///< texts to translate: BLEU of a translator
   std::string tgt;
+  bool skip_broken = false;  ///< lines that are not UTF-8
   bool json = false;
 
   bool compares() const { return !eval.empty() || !src.empty() || !tgt.empty(); }

@@ -60,8 +60,7 @@ void evaluate_translator(const std::string& model_name, const TranslationFlags& 
   const text::ParallelText text = train::read_pairs_of({.name = split, .asked = true}, flags.src, flags.tgt, notes,
                                                        skip_broken ? &skipped : nullptr);
   if (skipped > 0) {
-    notes.push_back(fmt::format("{} with a line that is not UTF-8 {} left out", io::counted(skipped, "pairs"),
-                                skipped == 1 ? "is" : "are"));
+    notes.push_back(train::skipped_pairs_summary(skipped));
   }
   std::ranges::for_each(notes, say_note);
   const models::TextModel model = models::load_text_model(folder);

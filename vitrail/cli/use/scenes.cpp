@@ -53,14 +53,15 @@ void check_effect(const CLI::App& command, const SceneFlags& flags) {
     }
   };
   if (flags.style == "cells") {
-    refuse({"--objects", "--holdout", "--held-out", "--background", "--overlap", "--task", "--questions"},
-           "--style cells");
+    refuse(
+        {"--objects", "--holdout", "--held-out", "--background", "--overlap", "--task", "--questions", "--paraphrase"},
+        "--style cells");
   }
   if (flags.task == "same-different") {
     refuse({"--overlap"}, "--task same-different, whose birds are in opposite corners");
   }
   if (flags.task != "none") {
-    refuse({"--questions"}, "--task " + flags.task);
+    refuse({"--questions", "--paraphrase"}, "--task " + flags.task);
   } else {
     check_usage(command.count("--validation") == 0,
                 "--validation is for --task: other parts are other ranges of --start");
@@ -203,6 +204,9 @@ void add_scenes(CLI::App& app) {
       ->capture_default_str()
       ->check(whole_number(0, 100))
       ->type_name("N");
+  command.add_flag(
+      "--paraphrase", what.paraphrase,
+      "Ask in several wordings: \"how many birds are in this image?\", \"what is the colour of the sky?\" …");
   command
       .add_option(
           "--preview", flags->preview,

@@ -19,6 +19,7 @@
 #include "vitrail/cli/app.h"
 #include "vitrail/cli/flags.h"
 #include "vitrail/cli/interrupted.h"
+#include "vitrail/cli/say.h"
 #include "vitrail/cli/texts.h"
 #include "vitrail/io/file.h"
 #include "vitrail/io/wording.h"
@@ -50,6 +51,7 @@ struct TranslateFlags {
   std::int64_t batch_tokens = generate::TranslateOptions().batch_tokens;
   bool alignment = false;
   bool truncate = false;
+  bool skip_broken = false;
   bool json = false;
 };
 
@@ -197,10 +199,12 @@ class LineTranslator {
   generate::GenerationConfig config_;
 };
 
-// The lines of a file, or of standard input, some at a time. A terminal's are taken one by one.
+// The lines of a file, or of standard input, some at a time. A terminal's are taken one by one. What is broken becomes
+// an empty line, so that those behind it keep their numbers.
 class LineSource {
  public:
-  explicit LineSource(const std::string& name) : name_(name), from_input_(name == "-") {
+  LineSource(const std::string& name, bool skip_broken)
+      : name_(name), from_input_(name == "-"), skip_broken_(skip_broken) {
     most_ = from_input_ && isatty(STDIN_FILENO) != 0 ? 1 : lines_together;
     if (!from_input_) {
       std::error_code none;
@@ -212,12 +216,18 @@ class LineSource {
       total_ = std::count(text_.begin(), text_.end(), '\n') + (text_.ends_with('\n') ? 0 : 1);
     }
   }
-  std::int64_t total() const { return total_; }  // 0: not known
+  std::int64_t total() const { return total_; }    // 0: not known
+  std::int64_t broken() const { return broken_; }  // lines so far
   std::vector<std::string> next() {
     std::vector<std::string> lines;
     for (std::string line; lines.size() < most_ && take(line);) {
       lines.push_back(line.ends_with('\r') ? line.substr(0, line.size() - 1) : line);
-      text::check_line(lines.back(), from_input_ ? "standard input" : name_, ++number_);
+      ++number_;
+      if (skip_broken_ && text::find_invalid_utf8(lines.back()) != std::string::npos) {
+        lines.back().clear();
+        ++broken_;
+      }
+      text::check_line(lines.back(), from_input_ ? "standard input" : name_, number_);
     }
     return lines;
   }
@@ -238,6 +248,8 @@ class LineSource {
 
   std::string name_;
   bool from_input_;
+  bool skip_broken_;
+  std::int64_t broken_ = 0;
   std::size_t number_ = 0;  // of the last line
   std::size_t most_ = 0;
   std::string text_;
@@ -249,7 +261,7 @@ void translate_lines(const TranslateFlags& flags) {
   check_usage(flags.n_best.value_or(1) == 1 || flags.num_beams.value_or(2) > 1,
               "--n-best {} needs a --num-beams above 1, which finds more than one", flags.n_best.value_or(1));
   const train::Interrupt interrupt;
-  LineSource source(flags.input);
+  LineSource source(flags.input, flags.skip_broken);
   LineTranslator translator(flags);
   train::Progress progress(stderr);
   if (source.total() > 0) {
@@ -262,6 +274,10 @@ void translate_lines(const TranslateFlags& flags) {
     end_if_interrupted(&progress);
   }
   progress.end();
+  if (const std::int64_t broken = source.broken(); broken > 0) {
+    say_note(fmt::format("{} that {} not UTF-8 {}", io::counted(broken, "lines"), broken == 1 ? "is" : "are",
+                         broken == 1 ? "is taken for an empty one" : "are taken for empty ones"));
+  }
 }
 
 }  // namespace
@@ -314,6 +330,8 @@ void add_translate(CLI::App& app) {
   command.add_flag("--alignment", flags->alignment,
                    "Print which token of the line each token of the translation looks at most: '0-0 1-2 …'");
   command.add_flag("--truncate", flags->truncate, "Cut lines that are longer than the model's positions");
+  command.add_flag("--skip-broken", flags->skip_broken,
+                   "Take lines that are not UTF-8 for empty ones, and say how many they are");
   command.add_flag("--json", flags->json, "Print an object for each line: tokens, translations, scores, alignments");
   add_compute_flags_with_int8(command, flags->compute);
   add_cache_flag(command, flags->cache_dtype);

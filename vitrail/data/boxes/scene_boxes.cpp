@@ -13,7 +13,7 @@
 namespace vitrail::data {
 
 BoxListing list_scene_boxes(const std::filesystem::path& source, const std::string& split) {
-  const SceneFolder what = read_scene_source(source, {"captions", "questions"});
+  const SceneFolder what = read_scene_source(source, {"captions", "questions", "paraphrase"});
   const auto [first, count] = range_of_part(what, split);
   BoxListing listing;
   listing.categories = scene_categories(what.style);

@@ -64,7 +64,7 @@ CaptionedImages pairs_in(const fs::path& source, const CaptionedOptions& options
 
 // The same of scenes that are drawn when they are asked for.
 CaptionedImages drawn_pairs(const fs::path& source, const CaptionedOptions& options) {
-  SceneFolder what = read_scene_source(source, {"questions"});
+  SceneFolder what = read_scene_source(source, {"questions", "paraphrase"});
   std::tie(what.first, what.count) = range_of_part(what, options.split);
   CaptionedImages all{described_scenes(what, source.string(), options.places)};
   for (std::int64_t i = 0; options.scenes && i < what.count; ++i) {

@@ -20,7 +20,7 @@ namespace {
 std::vector<Question> questions_about(const Scene& scene, const SceneFolder& what, bool boxes) {
   std::vector<Question> result;
   const DrawnScene drawn = boxes ? draw_scene(scene, what.side) : DrawnScene();
-  for (SceneQuestion& asked : scene_questions(scene, what.questions)) {
+  for (SceneQuestion& asked : scene_questions(scene, what.questions, what.paraphrase)) {
     Question question{.id = 0,
                       .text = std::move(asked.text),
                       .answers = {asked.answer},

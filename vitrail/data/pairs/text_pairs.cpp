@@ -260,7 +260,8 @@ PairListing list_pairs_in(const fs::path& folder, const std::string& split, cons
 
 PairListing list_pairs(const fs::path& source, const std::string& split, const TextPairsOptions& options) {
   if (is_scene_source(source)) {
-    return list_described_scenes(read_scene_source(source, {"questions"}), source.string(), options.places);
+    return list_described_scenes(read_scene_source(source, {"questions", "paraphrase"}), source.string(),
+                                 options.places);
   }
   std::error_code error;
   if (!fs::exists(source, error) && is_shard_source(source)) {

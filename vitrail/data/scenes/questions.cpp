@@ -11,6 +11,7 @@
 
 #include "vitrail/data/scenes/mention.h"
 #include "vitrail/data/scenes/sample.h"
+#include "vitrail/data/scenes/wordings.h"
 #include "vitrail/tensor/random.h"
 
 namespace vitrail::data {
@@ -42,11 +43,14 @@ std::string corner_of(const SceneObject& object) {
   return fmt::format("{} {}", y < scene_side ? "top" : "bottom", x < scene_side ? "left" : "right");
 }
 
+// What is drawn for one purpose in a scene.
+Draws draws_for(const Scene& scene, std::string_view purpose) {
+  return Draws(Philox(mix(scene.seed, hash(purpose)), static_cast<std::uint64_t>(scene.index)));
+}
+
 class Asker {
  public:
-  explicit Asker(const Scene& scene)
-      : scene_(scene),
-        draws_(Philox(mix(scene.seed, hash("questions about a scene")), static_cast<std::uint64_t>(scene.index))) {}
+  explicit Asker(const Scene& scene) : scene_(scene), draws_(draws_for(scene, "questions about a scene")) {}
 
   Asked ask(SceneQuestionType type) {
     switch (type) {
@@ -303,7 +307,7 @@ class Asker {
 
 }  // namespace
 
-std::vector<SceneQuestion> scene_questions(const Scene& scene, std::int64_t count) {
+std::vector<SceneQuestion> scene_questions(const Scene& scene, std::int64_t count, bool paraphrase) {
   std::vector<SceneQuestion> questions;
   if (scene.objects.empty()) {
     return questions;
@@ -316,6 +320,13 @@ std::vector<SceneQuestion> scene_questions(const Scene& scene, std::int64_t coun
     const auto same = [&](const SceneQuestion& other) { return other.text == question->text; };
     if (question && std::ranges::none_of(questions, same)) {
       questions.push_back(std::move(*question));
+    }
+  }
+  if (paraphrase) {
+    Draws draws = draws_for(scene, "wordings of questions about a scene");
+    for (SceneQuestion& question : questions) {
+      const std::vector<std::string> wordings = wordings_of(question.text);
+      question.text = wordings[static_cast<std::size_t>(draws.integer(0, std::ssize(wordings)))];
     }
   }
   return questions;

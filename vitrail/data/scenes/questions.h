@@ -38,8 +38,9 @@ struct SceneQuestion {
 /// - species: "is the top right bird the same species as the bottom left bird?" (by body and head).
 ///
 /// The answer is drawn first, each as often as the others, and a question is looked for that has it: what most
-/// questions of a type would have for an answer tells little of one.
-std::vector<SceneQuestion> scene_questions(const Scene& scene, std::int64_t count = 8);
+/// questions of a type would have for an answer tells little of one. With `paraphrase` the same questions stand in one
+/// of their wordings_of() each, drawn from the scene's seed and index too.
+std::vector<SceneQuestion> scene_questions(const Scene& scene, std::int64_t count = 8, bool paraphrase = false);
 
 /// How well questions are answered by their text alone: each with the answer that its text had most often before.
 class GuessByText {

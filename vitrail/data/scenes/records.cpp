@@ -31,6 +31,7 @@ Json scene_info(const SceneFolder& what) {
           {"holdout", holdout},
           {"held_out", what.scenes.held_out},
           {"overlap", what.scenes.overlap},
+          {"paraphrase", what.paraphrase},
           {"style", name_of(what.style)},
           {"task", name_of(what.scenes.task)}};
 }

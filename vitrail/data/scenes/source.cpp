@@ -40,6 +40,8 @@ SourceFields<SceneFolder> fields_of_source() {
        [](SceneFolder& what, const std::string& value) { what.scenes.held_out = switch_of_field("held-out", value); }},
       {"overlap",
        [](SceneFolder& what, const std::string& value) { what.scenes.overlap = switch_of_field("overlap", value); }},
+      {"paraphrase",
+       [](SceneFolder& what, const std::string& value) { what.paraphrase = switch_of_field("paraphrase", value); }},
       {"background", [](SceneFolder& what, const std::string& value) { what.scenes.background = scene_color(value); }},
       {"style",
        [](SceneFolder& what, const std::string& value) {
@@ -60,7 +62,7 @@ void read_fields(std::string_view text, SceneFolder& what, std::initializer_list
   }
   if (what.style == SceneStyle::cells) {
     for (const char* name :
-         {"objects", "holdout", "held-out", "background", "overlap", "task", "captions", "questions"}) {
+         {"objects", "holdout", "held-out", "background", "overlap", "task", "captions", "questions", "paraphrase"}) {
       check(!given.contains(name), "'{}' is not for scenes of cells", name);
     }
   }

@@ -84,7 +84,7 @@ class SceneFiles {
     for (std::size_t i = 0; i < scene.objects.size(); ++i) {
       add_instance(scene, i, drawn);
     }
-    for (const SceneQuestion& question : scene_questions(scene, what_.questions)) {
+    for (const SceneQuestion& question : scene_questions(scene, what_.questions, what_.paraphrase)) {
       add_question(scene, question, drawn);
     }
     scenes_.add(scene_record(scene, drawn, name));

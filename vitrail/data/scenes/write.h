@@ -28,6 +28,7 @@ struct SceneFolder {
   std::int64_t side = 64;      ///< pixels
   std::int64_t captions = 5;   ///< of a scene
   std::int64_t questions = 8;  ///< of a scene
+  bool paraphrase = false;     ///< questions in the several wordings of people
   /// Scenes of `validation/`, whose indices follow, if `scenes` has a task; 0: a tenth of `count`, and one at least.
   std::int64_t validation = 0;
 

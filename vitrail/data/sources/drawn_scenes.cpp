@@ -16,7 +16,8 @@ std::pair<std::int64_t, std::int64_t> range_of_part(const SceneFolder& what, con
 }
 
 Listing list_scenes(const std::filesystem::path& source, const std::string& split, bool labeled) {
-  const SceneFolder what = labeled ? read_scene_source(source, {"captions", "questions"}) : read_scene_source(source);
+  const SceneFolder what =
+      labeled ? read_scene_source(source, {"captions", "questions", "paraphrase"}) : read_scene_source(source);
   check(!labeled || what.scenes.task != SceneTask::none,
         "{}: what are the classes? Add 'task=same-different' or 'task=count'", source.string());
   const auto [first, count] = range_of_part(what, split);

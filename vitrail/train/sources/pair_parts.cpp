@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "vitrail/data/sources/parts.h"
+#include "vitrail/io/wording.h"
 #include "vitrail/tensor/error.h"
 
 namespace vitrail::train {
@@ -45,6 +46,11 @@ text::ParallelText read_pairs_of(const PairPart& part, const std::string& source
     }
   }
   return kept;
+}
+
+std::string skipped_pairs_summary(std::int64_t pairs) {
+  return fmt::format("{} with a line that is not UTF-8 {} left out", io::counted(pairs, "pairs"),
+                     pairs == 1 ? "is" : "are");
 }
 
 }  // namespace vitrail::train

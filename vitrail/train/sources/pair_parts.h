@@ -21,5 +21,7 @@ struct PairPart {
 /// there is no such part, and, where none is named, if there are several.
 text::ParallelText read_pairs_of(const PairPart& part, const std::string& source, const std::string& target,
                                  std::vector<std::string>& notes, std::int64_t* skipped = nullptr);
+/// "2 pairs with a line that is not UTF-8 are left out".
+std::string skipped_pairs_summary(std::int64_t pairs);
 
 }  // namespace vitrail::train

@@ -353,8 +353,7 @@ std::vector<std::string> TranslationTask::summary() const {
   }
   add_note(lines, unknown_);
   if (skipped_ > 0) {
-    lines.push_back(fmt::format("{} with a line that is not UTF-8 {} left out", io::counted(skipped_, "pairs"),
-                                skipped_ == 1 ? "is" : "are"));
+    lines.push_back(skipped_pairs_summary(skipped_));
   }
   lines.insert(lines.end(), part_notes_.begin(), part_notes_.end());
   if (part_notes_.empty()) {  // else the two are different parts of it
