@@ -40,6 +40,12 @@ run_once() {
   touch "$run.finished"
 }
 
+# learnt NAME: of the run $output/NAME its evaluations and the seconds of the processor that it took, as members of a JSON object.
+learnt() {
+  printf '"processor_seconds": %s, "evaluations": [%s]' "$(cat "$output/$1.processor")" \
+    "$(grep '"ema"' "$output/$1/metrics.jsonl" | paste -sd, -)"
+}
+
 # scenes NAME FLAG…: a folder of rendered scenes, $output/NAME, unless it is there.
 scenes() {
   local folder=$output/$1

@@ -101,15 +101,17 @@ std::vector<LabelledText> read_pairs(const std::vector<io::CsvRow>& rows, Labels
 
 std::vector<LabelledText> read_table(const std::vector<io::CsvRow>& rows, bool must_be_named, Labels labels,
                                      const std::string& source) {
-  const auto text = rows.empty() ? std::nullopt : one_column(rows[0], text_columns, source);
-  const auto label = rows.empty() ? std::nullopt : io::column_named(rows[0], label_columns, source);
+  if (rows.empty()) {
+    return {};
+  }
+  const auto text = one_column(rows[0], text_columns, source);
+  const auto label = io::column_named(rows[0], label_columns, source);
   if (text && (label || labels != Labels::needed)) {
     return read_columns(rows, *text, labels == Labels::none ? std::nullopt : label, labels, source);
   }
   check(!must_be_named && labels != Labels::none, "{}: the first line must name {}, but has '{}'{}", source,
         labels == Labels::needed ? "the columns 'text' and 'label'" : "the column 'text'",
-        rows.empty() ? "" : fmt::format("{}", fmt::join(rows[0].fields, "', '")),
-        labels == Labels::none ? plain_text_remedy : "");
+        fmt::join(rows[0].fields, "', '"), labels == Labels::none ? plain_text_remedy : "");
   return read_pairs(rows, labels, source);
 }
 

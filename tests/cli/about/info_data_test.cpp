@@ -181,6 +181,11 @@ TEST_F(InfoData, SaysWhatIsWrong) {
   EXPECT_EQ(train(path("data"), "inside", small() + " --output " + path("data/runs")).status, 0) << "beside its parts";
   fs::remove_all(path("data/runs"));
   refuses("info nothing.csv", "'nothing.csv' is neither a model folder, which has a config.json, nor data: ");
+  refuses("info " + write("nothing.csv", ""), "nothing.csv: there are no texts");
+  refuses("info " + write("captioned.csv", "image_path,caption\na.png,a cat\n"),
+          "names neither an image nor the columns 'path' and 'caption'");
+  refuses("info " + write("gone.csv", "file,category\na.png,cat\n"), "line 2 names the image");
+  refuses("info " + write("others.csv", "a,b\n1,2\n"), "the first line must name the columns 'text' and 'label'");
   write("weights.gguf", "GGUF of something");
   refuses("info " + path("weights.gguf"), "not a data set");
   fs::create_directories(path("judged"));

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <fstream>
 #include <memory>
+#include <ranges>
 
 #include <fmt/format.h>
 
@@ -304,6 +305,17 @@ bool tells_no_columns(const fs::path& source) {
           std::ranges::any_of(rows[0].fields, [](const std::string& field) { return io::is_image_name(field); }));
 }
 
+// Whether one of the first two lines of a table names an image, whatever its columns are called.
+bool names_images(const fs::path& source) {
+  if (!io::is_table_file(source)) {
+    return false;
+  }
+  const std::vector<io::CsvRow> rows = io::read_table(source);
+  return std::ranges::any_of(rows | std::views::take(2), [](const io::CsvRow& row) {
+    return std::ranges::any_of(row.fields, [](const std::string& field) { return io::is_image_name(field); });
+  });
+}
+
 // Sets of a file, or that are drawn when they are asked for.
 DataOfKind sets_of(const fs::path& source) {
   DataOfKind result{"sets", "set2set", fmt::format("train {} --task set2set", argument_of(source)), {}};
@@ -374,6 +386,10 @@ std::vector<DataOfKind> data_in(const fs::path& source) {
     all.push_back(texts_of_file(source));
   } else if (!labeled && fs::is_directory(source, error)) {
     add_texts(source, all);
+  }
+  if (is_text && std::ranges::none_of(all, can_be_opened) && names_images(source)) {
+    all.clear();
+    add_images(source, all);
   }
   if (std::ranges::none_of(all, can_be_opened)) {
     fail("{}", all.front().parts.front().error);
