@@ -146,11 +146,24 @@ TEST_F(ShardsTest, SayWhatIsWrong) {
   EXPECT_THAT(error_of([&] { open_dataset(source); }), HasSubstr("a sample has the class 2, but there are 2"));
   io::write_atomically(folder_ / "train.json", R"({"shardlist": [{"url": "train-000000.tar", "nsamples": 5}]})");
   EXPECT_THAT(error_of([&] { open_dataset(folder_ / "train.json"); }), HasSubstr("has 2 samples, but the index"));
+  io::write_atomically(folder_ / "train.json",
+                       R"({"shardlist": [{"url": "train-000000.tar", "nsamples": 2, "filesize": 17}]})");
+  EXPECT_THAT(error_of([&] { open_dataset(folder_ / "train.json"); }), HasSubstr("says 17: it is another one by now"));
   io::write_atomically(folder_ / "other.json", R"({"images": []})");
   EXPECT_THAT(error_of([&] { open_dataset(folder_ / "other.json"); }), HasSubstr("a list 'shardlist' was expected"));
   const std::string bytes = io::read_text(folder_ / "train-000000.tar");
   io::write_atomically(folder_ / "cut.tar", bytes.substr(0, 2600));
   EXPECT_THAT(error_of([&] { open_dataset(folder_ / "cut.tar"); }), HasSubstr("cut.tar: cut short"));
+}
+
+TEST_F(ShardsTest, OfOneNameLieInTwoFolders) {
+  fs::create_directories(folder_ / "a");
+  fs::create_directories(folder_ / "b");
+  write("a/x-000000.tar", {{"1.png", "1"}, {"1.cls", "0"}});
+  write("b/x-000000.tar", {{"1.png", "2"}, {"1.cls", "1"}, {"2.png", "3"}, {"2.cls", "0"}});
+  io::write_atomically(folder_ / "x.json", R"({"shardlist": [{"url": "a/x-000000.tar", "nsamples": 1},
+                                                             {"url": "b/x-000000.tar", "nsamples": 2}]})");
+  EXPECT_THAT(labels_of(*open_dataset(folder_ / "x.json")), ElementsAre(0, 1, 0));
 }
 
 TEST_F(ShardsTest, LieOnTheWebAsOnDisk) {

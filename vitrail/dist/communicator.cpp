@@ -86,7 +86,7 @@ int announced_rank() { return largest_of({"OMPI_COMM_WORLD_RANK", "PMI_RANK", "P
 
 bool has_mpi() { return mpi_is_built; }
 
-std::unique_ptr<Communicator> started_ranks() {
+std::unique_ptr<Communicator> started_ranks(double timeout) {
   const int ranks = announced_ranks();
   if (ranks == 1) {
     return alone();
@@ -96,7 +96,7 @@ std::unique_ptr<Communicator> started_ranks() {
       "this is one of {} processes, but this program was built without MPI: install libopenmpi-dev and build it again "
       "(script/bootstrap --mpi)",
       ranks);
-  return mpi_ranks();
+  return mpi_ranks(timeout);
 }
 
 bool take_done(std::vector<Awaited>& messages) {

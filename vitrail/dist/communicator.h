@@ -78,8 +78,9 @@ class Communicator {
 /// This process by itself.
 std::unique_ptr<Communicator> alone();
 /// The ranks that `mpirun` or Slurm has started, of which this process is one; alone() if it was started by itself.
-/// Throws Error if it is one of several and this program was built without MPI. To be called once.
-std::unique_ptr<Communicator> started_ranks();
+/// Throws Error if it is one of several and this program was built without MPI. To be called once. Where others of them
+/// do not start within `timeout` seconds, this process says so and ends.
+std::unique_ptr<Communicator> started_ranks(double timeout = 120);
 /// The number that the launcher has given this process; 0 if it was started by itself. Known before started_ranks().
 int announced_rank();
 /// Whether this program was built with MPI.

@@ -1,8 +1,14 @@
 #include "vitrail/dist/mpi.h"
 
+#include <chrono>
+#include <condition_variable>
 #include <cstdio>
 #include <cstdlib>
 #include <limits>
+#include <mutex>
+#include <thread>
+
+#include <fmt/core.h>
 
 #ifdef VITRAIL_MPI
 #include <mpi.h>
@@ -29,15 +35,51 @@ int length(std::size_t bytes) {
   return static_cast<int>(bytes);
 }
 
+// Ends this process, with a word, if it is not destroyed in time: MPI_Init waits for ever for a rank that does not call
+// it.
+class Deadline {
+ public:
+  explicit Deadline(double seconds) : thread_([this, seconds] { watch(seconds); }) {}
+  ~Deadline() {
+    {
+      const std::lock_guard lock(mutex_);
+      over_ = true;
+    }
+    changed_.notify_one();
+    thread_.join();
+  }
+  Deadline(const Deadline&) = delete;
+  Deadline& operator=(const Deadline&) = delete;
+
+ private:
+  void watch(double seconds) {
+    std::unique_lock lock(mutex_);
+    if (!changed_.wait_for(lock, std::chrono::duration<double>(seconds), [this] { return over_; })) {
+      fmt::print(stderr, "vitrail: rank {} has waited {:.0f} s for all ranks to start (MPI_Init)\n", announced_rank(),
+                 seconds);
+      std::fflush(nullptr);
+      std::_Exit(EXIT_FAILURE);
+    }
+  }
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool over_ = false;
+  std::thread thread_;  // the last member: it begins when the others are there
+};
+
 // A call of MPI that fails ends all ranks, after it has said why: that is the library's own way.
 class Mpi final : public Communicator {
  public:
-  Mpi() {
+  explicit Mpi(double timeout) {
     // Over TCP, Open MPI's remote writes of long messages often let one direction wait for the other: 60 instead of
     // 117 MB/s each way at 1 Gb/s (docs/performance.md). Plain sends do not. What the environment says wins.
     setenv("OMPI_MCA_btl_tcp_flags", "send,inplace", 0);
     int threads = 0;
-    MPI_Init_thread(nullptr, nullptr, MPI_THREAD_FUNNELED, &threads);
+    {
+      const Deadline deadline(timeout);
+      MPI_Init_thread(nullptr, nullptr, MPI_THREAD_FUNNELED, &threads);
+    }
     MPI_Comm_rank(MPI_COMM_WORLD, &rank_);
     MPI_Comm_size(MPI_COMM_WORLD, &size_);
   }
@@ -71,10 +113,10 @@ class Mpi final : public Communicator {
 }  // namespace
 
 const bool mpi_is_built = true;
-std::unique_ptr<Communicator> mpi_ranks() { return std::make_unique<Mpi>(); }
+std::unique_ptr<Communicator> mpi_ranks(double timeout) { return std::make_unique<Mpi>(timeout); }
 #else
 const bool mpi_is_built = false;
-std::unique_ptr<Communicator> mpi_ranks() { fail("this program was built without MPI"); }
+std::unique_ptr<Communicator> mpi_ranks(double /*timeout*/) { fail("this program was built without MPI"); }
 #endif
 
 }  // namespace vitrail::dist

@@ -9,7 +9,8 @@
 namespace vitrail::dist {
 
 extern const bool mpi_is_built;
-/// Starts MPI, which ends with the object. Throws Error without MPI.
-std::unique_ptr<Communicator> mpi_ranks();
+/// Starts MPI, which ends with the object. Says so, and ends this process with the status 1, if the other ranks have
+/// not started within so many seconds. Throws Error without MPI.
+std::unique_ptr<Communicator> mpi_ranks(double timeout);
 
 }  // namespace vitrail::dist

@@ -20,6 +20,10 @@ std::string cpu_name();
 /// 16 bits.
 bool has_int8();
 
+/// The instruction sets that kernels are chosen by here, as two numbers in hexadecimal: those of Highway and of oneDNN,
+/// which ONEDNN_MAX_CPU_ISA may bound. Where they differ, results may differ in the last bits.
+std::string instruction_sets();
+
 /// The number of compute threads of this process (OpenMP): initially OMP_NUM_THREADS, or the number of cores that the
 /// process may run on.
 int threads();

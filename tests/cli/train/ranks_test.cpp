@@ -171,6 +171,21 @@ TEST_F(Ranks, KilledOnFourGoOnWithTwo) {
   }
 }
 
+// Other instructions, or another number of threads, give other bits, which --grad-shards promises to be the same.
+TEST_F(Ranks, OfUnlikeProcessorsShareNoBits) {
+  const std::string training = images() + named("unlike");
+  const std::string other = " : -n 1 -x ONEDNN_MAX_CPU_ISA=SSE41 " + std::string(VITRAIL_PROGRAM) + " " + training;
+  const Outcome outcome = vitrail(training + other, "", launcher(1));
+  EXPECT_NE(outcome.status, 0);
+  EXPECT_THAT(outcome.err, HasSubstr("rank 1 differs from rank 0: \"instruction sets: "));
+}
+
+TEST_F(Ranks, DoNotWaitForEverForOneThatDoesNotStart) {
+  const Outcome outcome = vitrail(images() + named("waiting") + " --comm-timeout 2 : -n 1 sleep 30", "", launcher(1));
+  EXPECT_NE(outcome.status, 0);
+  EXPECT_THAT(outcome.err, HasSubstr("rank 0 has waited 2 s for all ranks to start (MPI_Init)"));
+}
+
 TEST_F(Ranks, ShareTheOptimizer) {
   for (const auto& [kind, arguments] : {std::pair{"vit", images()}, std::pair{"gpt", text()}}) {
     const std::string clipped = arguments + " --clip-grad 0.5";

@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <fstream>
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -351,6 +352,19 @@ TEST_F(RanksTest, HaveTheLossesOfOneProcess) {
   fit_on(2, rounded);
   expect_losses("one", "rounded", 1e-3);
   EXPECT_NE(weights("two"), weights("rounded"));
+  for (const std::int64_t zero : {1, 2}) {
+    for (const int ranks : {2, 4}) {
+      for (const std::string dtype : {"f32", "bf16"}) {
+        ClassifyOptions shared = one;
+        shared.experiment = fmt::format("{}-{}-{}", zero, ranks, dtype);
+        shared.grad_accum_steps = 4 / ranks;
+        shared.zero = zero;
+        shared.grad_dtype = dtype;
+        fit_on(ranks, shared);
+        expect_losses("one", shared.experiment, dtype == "f32" ? 1e-6 : 1e-3);
+      }
+    }
+  }
 }
 
 TEST_F(RanksTest, EvaluateTogether) {

@@ -301,7 +301,13 @@ std::vector<std::string> Launch::command(const std::vector<std::string>& argumen
     words.insert(words.end(), {"--host", fmt::format("{}", fmt::join(places, ","))});
     ranks = ranks == 0 ? slots : std::min(ranks, slots);
   }
-  words.insert(words.end(), {"-n", fmt::format("{}", ranks_for(run_, std::max<std::int64_t>(ranks, 1)))});
+  const std::int64_t most = std::max<std::int64_t>(ranks, 1);
+  const std::int64_t taken = ranks_for(run_, most);
+  if (taken < most) {
+    say("vitrail launch: {} of {}: the --grad-shards of the run are divided among so many\n", taken,
+        io::counted(most, "ranks"));
+  }
+  words.insert(words.end(), {"-n", fmt::format("{}", taken)});
   words.push_back(fs::read_symlink("/proc/self/exe").string());
   words.insert(words.end(), arguments.begin(), arguments.end());
   return words;
@@ -313,6 +319,9 @@ int Launch::go() {
   const bool is_taken = !resumes_ && fs::exists(run_ / "config.toml");  // then the training refuses to write over it
   if (resumes_) {
     const train::RunLock unused(run_);  // throws where another process is training in it
+  }
+  if (!hosts_.empty()) {
+    hosts_ = that_answer(hosts_);
   }
   const std::int64_t begun_at = step_of(run_);
   std::int64_t reached = begun_at;
@@ -337,17 +346,22 @@ int Launch::go() {
     if (code == agreed_status) {
       return EXIT_FAILURE;  // it would come to the same end again
     }
-    if (code == 0 || code == usage_status || is_taken || step < 0) {
+    const bool killed = code == 128 + SIGKILL;
+    if (code == 0 || code == usage_status || is_taken || (step < 0 && !killed)) {
       return code;  // it is done, or was asked for what it does not do, or there is nothing to go on from
     }
     restarts = step > reached ? 1 : restarts + 1;
     reached = std::max(step, reached);
+    if (restarts > flags_.max_restarts && step < 0) {
+      return code;
+    }
     if (restarts > flags_.max_restarts) {
       say("vitrail launch: given up after {} without progress; the checkpoint of step {} is whole: {}\n",
           io::counted(flags_.max_restarts, "restarts"), step, run_.string());
       return code;
     }
-    say("vitrail launch: it ended with {}; going on from the checkpoint of step {}\n", code, step);
+    say("vitrail launch: it ended with {}; {}\n", code,
+        step < 0 ? "beginning again" : fmt::format("going on from the checkpoint of step {}", step));
     if (!hosts_.empty()) {
       hosts_ = that_answer(hosts_);
     }

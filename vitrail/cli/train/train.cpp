@@ -221,7 +221,7 @@ bool learns_images_alone(const std::string& kind) {
 }
 
 void run_training(const train::TaskOptions& options) {
-  const std::unique_ptr<dist::Communicator> ranks = dist::started_ranks();
+  const std::unique_ptr<dist::Communicator> ranks = dist::started_ranks(options.comm_timeout);
   const train::Interrupt interrupt;
   try {
     const Log log = log_of_rank(ranks->rank(), options.all_ranks_log);

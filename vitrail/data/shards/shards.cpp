@@ -87,17 +87,28 @@ void expand(const std::string& pattern, std::vector<fs::path>& files) {
   }
 }
 
-// An index of shards as the wids package reads it: the file and the number of samples of each.
-std::vector<std::pair<fs::path, std::int64_t>> read_index(const fs::path& path) {
+// A shard as an index of the wids package has it.
+struct IndexedShard {
+  fs::path file;
+  std::int64_t samples = 0;
+  std::optional<std::int64_t> bytes = std::nullopt;
+};
+
+std::vector<IndexedShard> read_index(const fs::path& path) {
   const nlohmann::json index = io::read_json(io::local_file(path));
   check(index.is_object() && index.contains("shardlist") && index["shardlist"].is_array(),
         "{}: not an index of shards: a list 'shardlist' was expected", path.string());
-  std::vector<std::pair<fs::path, std::int64_t>> shards;
+  std::vector<IndexedShard> shards;
   for (const auto& entry : index["shardlist"]) {
     io::Fields fields(entry, fmt::format("{}: shard {}", path.string(), shards.size() + 1));
     const fs::path url = fields.get<std::string>("url");
     const bool whole = url.is_absolute() || io::is_url(url.native());
-    shards.emplace_back(whole ? url : path.parent_path() / url, fields.get<std::int64_t>("nsamples"));
+    IndexedShard& shard = shards.emplace_back();
+    shard.file = whole ? url : path.parent_path() / url;
+    shard.samples = fields.get<std::int64_t>("nsamples");
+    if (fields.kind("filesize") == io::Kind::integer) {
+      shard.bytes = fields.get<std::int64_t>("filesize");
+    }
   }
   return shards;
 }
@@ -227,8 +238,8 @@ std::string absolute_shards(const fs::path& source) {
 std::vector<fs::path> shards_named(const fs::path& source) {
   std::vector<fs::path> files;
   if (source.extension() == ".json") {
-    for (const auto& [file, samples] : read_index(source)) {
-      files.push_back(file);
+    for (const IndexedShard& shard : read_index(source)) {
+      files.push_back(shard.file);
     }
   } else {
     for (const std::string& one : joined_sources(source)) {
@@ -290,9 +301,9 @@ bool holds_samples(const io::Tar& tar) {
 Shards open_shards(const std::vector<fs::path>& files, const fs::path& source, bool skip_broken) {
   Shards shards;
   const bool counted = source.extension() == ".json";
-  std::map<std::string, std::int64_t> expected;  // samples of what the index names
-  for (const auto& [file, samples] : counted ? read_index(source) : std::vector<std::pair<fs::path, std::int64_t>>()) {
-    expected.emplace(file.filename().string(), samples);
+  std::map<fs::path, IndexedShard> expected;
+  for (const IndexedShard& shard : counted ? read_index(source) : std::vector<IndexedShard>()) {
+    expected.emplace(shard.file.lexically_normal(), shard);
   }
   const auto leave_out = [&](const std::string& why) {
     check(skip_broken, "{}", why);
@@ -303,13 +314,19 @@ Shards open_shards(const std::vector<fs::path>& files, const fs::path& source, b
     const std::size_t opened = shards.files.size();
     const std::int64_t passed_over = shards.passed_over;
     try {
-      const auto said = expected.extract(file.filename().string());
+      const auto said = expected.extract(file.lexically_normal());
       check(!counted || !said.empty(), "the index {} does not name {}", source.string(), file.string());
-      add_shard(io::local_file(file), shards);
+      const fs::path local = io::local_file(file);
+      add_shard(local, shards);
       const std::int64_t own = std::ssize(shards.samples) - static_cast<std::int64_t>(samples);
-      check(!counted || own == said.mapped(),
+      check(!counted || own == said.mapped().samples,
             "{} has {}, but the index {} says {}: it is cut short, or the index is of other shards", file.string(),
-            io::counted(own, "samples"), source.string(), counted ? said.mapped() : 0);
+            io::counted(own, "samples"), source.string(), counted ? said.mapped().samples : 0);
+      if (const auto bytes = counted ? said.mapped().bytes : std::nullopt) {
+        const auto has = static_cast<std::int64_t>(fs::file_size(local));
+        check(has == *bytes, "{} has {} bytes, but the index {} says {}: it is another one by now", file.string(), has,
+              source.string(), *bytes);
+      }
     } catch (const Error& error) {
       leave_out(error.what());
       shards.samples.resize(samples);
@@ -317,8 +334,11 @@ Shards open_shards(const std::vector<fs::path>& files, const fs::path& source, b
       shards.passed_over = passed_over;
     }
   }
-  for (const auto& [name, samples] : expected) {
-    leave_out(fmt::format("the index {} names {}, which is not there", source.string(), name));
+  for (const auto& [file, shard] : expected) {
+    leave_out(fmt::format("the index {} names {}, which is not there", source.string(),
+                          io::is_url(shard.file.native())
+                              ? shard.file.string()
+                              : file.lexically_relative(source.parent_path().lexically_normal()).string()));
   }
   check(!shards.files.empty(), "{}: none of {} can be read: {}", source.string(),
         io::counted(std::ssize(files), "shards"), shards.left_out.empty() ? "" : shards.left_out.front());

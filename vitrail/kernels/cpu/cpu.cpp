@@ -3,6 +3,8 @@
 #include <fstream>
 #include <string_view>
 
+#include <fmt/format.h>
+#include <hwy/targets.h>
 #include <omp.h>
 
 #include "vitrail/kernels/cpu/onednn.h"
@@ -41,6 +43,10 @@ bool has_amx() {
 #else
   return false;
 #endif
+}
+
+std::string instruction_sets() {
+  return fmt::format("{:x} {:x}", hwy::SupportedTargets(), static_cast<unsigned>(dnnl::get_effective_cpu_isa()));
 }
 
 std::string cpu_name() {

@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "vitrail/dist/packed.h"
+#include "vitrail/io/safetensors.h"
 #include "vitrail/io/wording.h"
 #include "vitrail/kernels/cpu.h"
 #include "vitrail/train/run/checkpoint.h"
@@ -102,6 +103,23 @@ std::string contents_of(const fs::path& path) {
   return fmt::format("contents {:016x}", sum);
 }
 
+// Says how any number of ranks give the same bits, where the number of threads has been chosen for this one.
+void note_bits_of_threads(const RunOptions& options, RankThreads& result) {
+  if (options.grad_shards > 0 && options.threads == 0) {
+    result.remark += fmt::format("{}note: other numbers of ranks give the same bits with --threads {}",
+                                 result.remark.empty() ? "" : "\n", result.threads);
+  }
+}
+
+// The number of updates behind a checkpoint; "none" without one.
+std::string step_of_checkpoint(const fs::path& checkpoint) {
+  try {
+    return io::Safetensors::open(checkpoint / "train-state.safetensors").metadata().at("step");
+  } catch (const std::exception&) {
+    return "none";
+  }
+}
+
 std::string value_or_nothing(const std::vector<std::string>& lines, std::size_t at) {
   return at < lines.size() ? lines[at] : "nothing";
 }
@@ -126,6 +144,13 @@ std::vector<std::pair<std::string, std::string>> facts_in_common(const TaskOptio
     if (lies_here || option.name != "data_dir") {
       facts.emplace_back(option.flag(), lies_here ? contents_of(*path) : option_text(value));
     }
+  }
+  if (options.grad_shards > 0) {  // whose bits these decide
+    facts.emplace_back("threads", fmt::format("{}", kernels::threads()));
+    facts.emplace_back("instruction sets", kernels::instruction_sets());
+  }
+  if (!options.resume.empty()) {
+    facts.emplace_back("step of the checkpoint", step_of_checkpoint(fs::path(options.resume) / "last"));
   }
   facts.emplace_back("parameters", fmt::format("{}", task.network().parameters.count()));
   facts.emplace_back("batches an epoch", fmt::format("{}", task.batches().batches_per_epoch()));
@@ -226,6 +251,7 @@ RankThreads threads_of_rank(dist::Communicator& ranks, const RunOptions& options
   result.threads = wanted > 0 ? wanted : kernels::threads();
   if (ranks.size() == 1) {
     result.remark = idle_of_one_rank(options);
+    note_bits_of_threads(options, result);
     return result;
   }
   const std::string own = packed_texts({host_name(), own_cores()});
@@ -242,11 +268,13 @@ RankThreads threads_of_rank(dist::Communicator& ranks, const RunOptions& options
     sharing += there[0] == here[0] && overlap ? 1 : 0;
   }
   if (sharing <= 1 || cores == 0) {
+    note_bits_of_threads(options, result);
     return result;
   }
   if (wanted == 0) {
     result.threads = std::max(1, static_cast<int>(cores) / sharing);
   }
+  note_bits_of_threads(options, result);
   if (static_cast<std::int64_t>(result.threads) * sharing > cores) {
     result.remark = fmt::format("note: {} of {} share {} of {}: each waits for the others", sharing, "the ranks",
                                 io::counted(cores, "cores"), here[0]);

@@ -14,6 +14,7 @@
 #include "vitrail/io/json.h"
 #include "vitrail/io/toml.h"
 #include "vitrail/io/wording.h"
+#include "vitrail/kernels/cpu.h"
 #include "vitrail/models/base/shipped.h"
 #include "vitrail/tensor/error.h"
 
@@ -245,6 +246,10 @@ std::vector<std::string> changes_since(const fs::path& path, const TaskOptions& 
     result.push_back(fmt::format("{} was {} and is now {}", flag_of(change.name), change.before, change.after));
   }
   const std::map<std::string, std::string> before = read_facts(path);
+  if (const auto cpu = before.find("cpu"); cpu != before.end() && cpu->second != kernels::cpu_name()) {
+    result.push_back(fmt::format("it began on '{}': on '{}' its numbers may differ in the last bits", cpu->second,
+                                 kernels::cpu_name()));
+  }
   std::vector<std::string> counts;
   bool counted = false;  // whether it is told already that what is learned has changed
   for (const auto& [name, value] : facts) {
