@@ -27,6 +27,7 @@
 #include "vitrail/tensor/error.h"
 #include "vitrail/train/run/progress.h"
 #include "vitrail/train/run/run_folder.h"
+#include "vitrail/train/task.h"
 
 namespace vitrail::cli {
 
@@ -137,6 +138,12 @@ train::AnswerEvaluation evaluate_under_bar(std::string_view title, const train::
                    [&](const train::EvaluateOptions& o) { return answerer.evaluate(questions, o); });
 }
 
+void note_same_source(std::string_view items, const std::string& learned, const std::string& judged) {
+  std::vector<std::string> notes;
+  train::note_same_data(notes, items, {learned}, {judged});
+  std::ranges::for_each(notes, say_note);
+}
+
 void note_left_out_images(const std::vector<std::string>& broken) {
   static std::set<std::string> said;
   for (const std::string& one : broken) {
@@ -238,6 +245,12 @@ std::optional<std::string> image_without_model(ModelFlags& model, std::string_vi
   say("note: no MODEL is named: '{}' looks at it, which knows little (vitrail models --shipped {})\n", shipped,
       shipped);
   return image;
+}
+
+void check_one_image_without_model(const ModelFlags& model, std::string_view shipped) {
+  check_usage(!io::is_image_name(model.model),
+              "'{}' is an image, and without a model one alone is looked at: name a MODEL in front, such as {}",
+              model.model, shipped);
 }
 
 void add_images_argument(CLI::App& command, std::vector<std::string>& images) {

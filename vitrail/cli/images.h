@@ -63,6 +63,8 @@ train::DetectorEvaluation evaluate_under_bar(std::string_view title, const model
 train::AnswerEvaluation evaluate_under_bar(std::string_view title, const train::Answerer& answerer,
                                            const data::ImageQuestions& questions, train::EvaluateOptions options);
 
+/// Says so on stderr if features or images to judge by, which are called `items`, are those that are learned from.
+void note_same_source(std::string_view items, const std::string& learned, const std::string& judged);
 /// Says on stderr which images an evaluation left out, once for the same ones.
 void note_left_out_images(const std::vector<std::string>& broken);
 
@@ -105,6 +107,8 @@ class PictureNames {
 /// If an image stands in the place of MODEL, and nothing behind it, as in `vitrail predict cat.jpg`: makes the shipped
 /// model `shipped` the MODEL, says so on stderr, and returns the image.
 std::optional<std::string> image_without_model(ModelFlags& model, std::string_view shipped);
+/// Wrong usage if an image still stands in the place of MODEL: others are behind it.
+void check_one_image_without_model(const ModelFlags& model, std::string_view shipped);
 
 /// Adds the argument IMAGES, which list_images() understands, to a command.
 void add_images_argument(CLI::App& command, std::vector<std::string>& images);

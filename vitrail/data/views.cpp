@@ -1,6 +1,8 @@
 #include "vitrail/data/views.h"
 
 #include <algorithm>
+#include <cmath>
+#include <span>
 #include <utility>
 
 #include <fmt/format.h>
@@ -189,6 +191,10 @@ std::unique_ptr<ViewLoader> ready_views(const std::filesystem::path& path, const
     check(views.empty() || view.size(1) == views.front().size(1), "{}: 'view0' is of {} images, but '{}' of {}",
           file.source(), views.empty() ? 0 : views.front().size(1), name, view.size(1));
     views.push_back(view.contiguous());
+    const std::span<const float> values = views.back().span<float>();
+    const auto bad = std::ranges::find_if_not(values, [](float value) { return std::isfinite(value); });
+    check(bad == values.end(), "{}: '{}' has a number that is not finite, in image {}", file.source(), name,
+          (bad - values.begin()) / shapes[v].numel() % view.size(1));
   }
   check(file.names().size() == shapes.size(), "{}: there are {} tensors, but the views are {}", file.source(),
         file.names().size(), shapes.size());

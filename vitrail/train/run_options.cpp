@@ -126,12 +126,12 @@ void add_optimizer_options(OptionList& list, RunOptions& o) {
       .check_that([&o](const Option& self) {
         check(!o.bias_scaler || !o.weight_decay_end, "{} and --weight-decay-end exclude each other", self.flag());
       });
-  list.add("clip_grad", o.clip_grad, "NORM", "Clip gradients to this norm, value or share (see --clip-mode)")
-      .positive();
+  list.add("clip_grad", o.clip_grad, "NORM", "Clip gradients to this norm, value or share (see --clip-mode); 0: do not")
+      .at_least(0);
   list.add("clip_mode", o.clip_mode, "MODE",
            "What --clip-grad limits: norm, value, agc (adaptive) or parameter (the norm of each)")
       .one_of(optim::clip_mode_names())
-      .needs("--clip-grad", [&o] { return o.clip_grad.has_value(); });
+      .needs("--clip-grad", [&o] { return o.clip_grad.value_or(0) > 0; });
   list.add("layer_decay", o.layer_decay, "RATE", "Learning rate is multiplied by this for each layer below the head")
       .check_that([&o](const Option& self) {
         check(!o.layer_decay || (*o.layer_decay > 0 && *o.layer_decay <= 1),
@@ -299,7 +299,7 @@ void add_rank_options(OptionList& list, RunOptions& o) {
               "{} {} leaves each rank a part of a parameter, but the trust ratio of --opt {} needs all of it: take "
               "adamw, or {} 0",
               self.flag(), o.zero, o.optimizer.opt, self.flag());
-        check(o.zero < 2 || !o.clip_grad || o.clip_mode == "norm" || o.clip_mode == "value",
+        check(o.zero < 2 || o.clip_grad.value_or(0) == 0 || o.clip_mode == "norm" || o.clip_mode == "value",
               "{} 2 leaves each rank a part of a gradient, but --clip-mode {} needs all of it: take {} 1, or "
               "--clip-mode norm",
               self.flag(), o.clip_mode, self.flag());

@@ -55,6 +55,10 @@ TEST_F(Features, EmbedAndKnnSayTheSameFromFilesAndImages) {
   const Outcome unlabeled = vitrail("knn " + path("all.safetensors") + " " + path("train.safetensors"));
   EXPECT_EQ(unlabeled.status, 1);
   EXPECT_THAT(unlabeled.err, HasSubstr("has no label"));
+  const std::string same = path("train.safetensors") + " " + path("train.safetensors");
+  for (const std::string command : {"knn ", "probe --epochs 1 "}) {
+    EXPECT_THAT(vitrail(command + same).err, HasSubstr("the features to evaluate on are those to train on"));
+  }
   const Outcome without = vitrail("knn " + data + " " + data);
   EXPECT_EQ(without.status, 2);
   EXPECT_THAT(without.err, HasSubstr("a --model is needed"));

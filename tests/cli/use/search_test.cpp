@@ -39,6 +39,14 @@ TEST_F(Search, HasAnIndexThatFollowsItsFolder) {
   EXPECT_EQ(json[0]["found"].size(), 3U);
 
   std::filesystem::remove(photos + "/red/3.png");
+  const std::string other_query = photos + "/red/4.png";
+  const Outcome gone =
+      vitrail("search " + path("albums.index") + " " + other_query + " -k 32 --output " + path("gone.png"));
+  EXPECT_EQ(gone.status, 0) << gone.err;
+  EXPECT_THAT(gone.out, HasSubstr("/red/3.png"));
+  EXPECT_THAT(gone.err, HasSubstr("1 image that is found is not there any more: `vitrail index"));
+  EXPECT_TRUE(std::filesystem::exists(path("gone.png")));
+  refuses("search " + photos + " " + other_query, "is a folder, and no index: `vitrail index", 2);
   std::filesystem::copy(photos + "/red/4.png", photos + "/blue/copy.png");
   EXPECT_THAT(vitrail(index).out, HasSubstr("32 images, 1 new, 1 gone or changed"));
   const Outcome same = vitrail("duplicates " + path("albums.index") + " --threshold 0.9999");

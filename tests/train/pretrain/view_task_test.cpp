@@ -3,11 +3,14 @@
 
 #include <algorithm>
 #include <cmath>
+#include <fstream>
+#include <limits>
 
 #include <gmock/gmock.h>
 
 #include "tests/support/errors.h"
 #include "tests/train/tiny.h"
+#include "vitrail/io/safetensors.h"
 #include "vitrail/train/pretrain/dino.h"
 #include "vitrail/train/pretrain/mocov3.h"
 #include "vitrail/train/pretrain/simclr.h"
@@ -18,6 +21,7 @@ namespace {
 namespace fs = std::filesystem;
 using test::error_of;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 // Three epochs of six batches of four images.
 template <class Options>
@@ -247,6 +251,39 @@ TEST(PretrainingFromViews, TellsACollapse) {
   EXPECT_THAT(said, HasSubstr("lower --teacher-temp"));
 }
 
+TEST(PretrainingFromViews, LeavesNothingOfARunThatCannotReadAnImage) {
+  const test::TemporaryFolder folder;
+  PretrainSimclrOptions options = tiny_simclr(folder.path());
+  for (const auto& file : fs::recursive_directory_iterator(options.data_dir)) {
+    if (file.is_regular_file()) {
+      std::ofstream(file.path()) << "no image";
+    }
+  }
+  for (const bool skip_broken : {false, true}) {
+    options.skip_broken = skip_broken;
+    const std::string error = error_of([&] { fit(options); });
+    EXPECT_NE(error, "");
+    EXPECT_THAT(error, Not(HasSubstr("is whole")));
+    EXPECT_FALSE(fs::exists(fs::path(options.output) / "simclr"));
+  }
+}
+
+TEST(PretrainingFromViews, ClipNoGradientByANormOfZero) {
+  const test::TemporaryFolder folder;
+  PretrainDinoOptions options = tiny_dino(folder.path());
+  options.epochs = 1;
+  options.warmup_epochs = 0;
+  options.freeze_last_layer = 0;
+  const auto weights = [&](std::optional<double> clip, const std::string& name) {
+    options.clip_grad = clip;
+    options.experiment = name;
+    return test::weights_of(fit(options).folder / "last");
+  };
+  const auto none = weights(std::nullopt, "none");
+  EXPECT_EQ(weights(0, "zero"), none);
+  EXPECT_NE(weights(1e-6, "little"), none);
+}
+
 TEST(PretrainingFromViews, SaysWhatMakesNoSense) {
   const test::TemporaryFolder folder;
   const auto refusal = [](auto options, auto spoil) {
@@ -262,6 +299,8 @@ TEST(PretrainingFromViews, SaysWhatMakesNoSense) {
   EXPECT_THAT(refusal(simclr, [](auto& o) { o.views = "x.safetensors"; }), HasSubstr("DATA has no place"));
   EXPECT_THAT(refusal(dino, [](auto& o) { o.local_crops_size = 5; }),
               HasSubstr("--local-crops-size 5 is not made of whole patches: it must be a multiple of 2"));
+  EXPECT_THAT(refusal(dino, [](auto& o) { o.local_crops_size = 10; }),
+              HasSubstr("--local-crops-size 10 is more than the 8 pixels of the large crops"));
   EXPECT_THAT(refusal(dino, [](auto& o) { o.warmup_teacher_temp_epochs = 4; }),
               HasSubstr("--warmup-teacher-temp-epochs 4 is more than the 3 --epochs"));
   EXPECT_THAT(refusal(dino, [](auto& o) { o.freeze_last_layer = 3; }), HasSubstr("--freeze-last-layer 3"));
@@ -271,6 +310,15 @@ TEST(PretrainingFromViews, SaysWhatMakesNoSense) {
                         o.model_kwargs = "{}";
                       }),
               HasSubstr("--local-crops-number 0"));
+  const Tensor views = Tensor::zeros({4, 3, 8, 8});
+  views.data<float>()[2 * 3 * 8 * 8 + 5] = std::numeric_limits<float>::quiet_NaN();
+  io::save_safetensors(folder / "views.safetensors", {{"view0", Tensor::zeros({4, 3, 8, 8})}, {"view1", views}});
+  EXPECT_THAT(refusal(simclr,
+                      [&](auto& o) {
+                        o.data_dir = "";
+                        o.views = (folder / "views.safetensors").string();
+                      }),
+              HasSubstr("'view1' has a number that is not finite, in image 2"));
   EXPECT_FALSE(fs::exists(fs::path(dino.output) / "dino"));
   EXPECT_FALSE(fs::exists(fs::path(dino.output) / "simclr"));
 }

@@ -65,6 +65,8 @@ TEST(ZeroShot, AveragesTemplatesOfLengthOne) {
   const Tensor plain = embed_labels(model, {"red bird"}, {"the {}."});
   EXPECT_EQ(both.shape(), (Shape{2, 10}));
   expect_close(both.narrow(0, 0, 1), ops::normalize(photo + plain), 1e-5);
+  EXPECT_EQ(embed_labels(model, {"bird"}, {"a {} and a {}"}).values(),
+            embed_labels(model, {"bird and a bird"}, {"a {}"}).values());
   std::string cut;
   embed_labels(model, {"bird bird bird bird bird bird bird bird bird bird bird bird"}, {"a photo of a {}"}, DType::f32,
                &cut);

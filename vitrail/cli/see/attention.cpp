@@ -26,6 +26,7 @@
 #include "vitrail/io/safetensors.h"
 #include "vitrail/io/wording.h"
 #include "vitrail/ops/math/softmax.h"
+#include "vitrail/train/finite.h"
 
 namespace vitrail::cli {
 namespace {
@@ -85,6 +86,7 @@ class Report {
     check(model.net->has_attention(), "{} has no attention to show", model.architecture);
     attention_ = explain::record_attention(*model.net, x_, flags.compute.apply());
     check(!attention_.layers.empty(), "{} has no attention to show", model.architecture);
+    std::ranges::for_each(attention_.layers, [](const Tensor& layer) { train::check_finite(layer); });
     image_ = explain::image_of(x_, model.pretrained.mean, model.pretrained.std);
   }
 
@@ -245,7 +247,9 @@ void add_attention(CLI::App& app) {
                          "tired.\""});
   command.callback([flags, output] {
     if (flags->image.empty() && flags->text.empty()) {
-      flags->image = image_without_model(flags->model, "vitrail/cifar10_vit").value_or("");
+      const bool whole = flags->method == "dino";
+      flags->image =
+          image_without_model(flags->model, whole ? "vitrail/scenes_dino" : "vitrail/cifar10_vit").value_or("");
     }
     check_usage(flags->image.empty() != flags->text.empty(), "attention takes either IMAGE or --text TEXT");
     check_not_of_model(flags->raw, flags->model);

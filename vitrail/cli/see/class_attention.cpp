@@ -18,6 +18,7 @@
 #include "vitrail/io/safetensors.h"
 #include "vitrail/io/wording.h"
 #include "vitrail/tensor/error.h"
+#include "vitrail/train/finite.h"
 #include "vitrail/train/run/progress.h"
 
 namespace vitrail::cli {
@@ -41,6 +42,7 @@ explain::Attention recorded(const WholeImageModel& whole, const Tensor& x, DType
   check_map_memory(whole, x);
   explain::Attention attention = explain::record_attention(*whole.model.net, x, dtype, explain::Looking::class_token);
   check(!attention.layers.empty(), "{} has no attention to show", whole.model.architecture);
+  std::ranges::for_each(attention.layers, [](const Tensor& layer) { train::check_finite(layer); });
   return attention;
 }
 

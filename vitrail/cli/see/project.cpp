@@ -142,6 +142,7 @@ Projection projected(const train::Features& features, const ProjectFlags& flags)
       fmt::format("{} of {} numbers each", io::counted(features.x.size(0), "features"), features.x.size(1));
   if (flags.method == "pca") {
     const explain::Pca pca = explain::pca(features.x, 2);
+    check(pca.explained_variance_ratio[0] > 0, "all points to project are the same");
     result.coordinates = pca.coordinates;
     const auto& share = pca.explained_variance_ratio;
     result.lead =

@@ -13,7 +13,9 @@ WholeImageModel open_for_whole_images(const ModelFlags& given) {
   models::CreateOptions options = flags.options();
   const std::string source = flags.name_or_folder();
   check(models::let_take_any_size(source, options),
-        "'{}' reads images of one size alone: whole ones, of any size, need another network", flags.model);
+        "'{}' is no Vision Transformer that reads images of any size, as whole ones are: name another, such as "
+        "vitrail/scenes_dino",
+        flags.model);
   if (options.model_kwargs != flags.options().model_kwargs) {
     flags.kwargs.emplace_back("dynamic_img_size=true");
   }

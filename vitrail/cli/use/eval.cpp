@@ -401,6 +401,7 @@ void add_predict(CLI::App& app) {
       check_usage(image.has_value(), "IMAGES is required");
       flags->images = {*image};
     }
+    check_one_image_without_model(flags->model, "vitrail/cifar10_resnet");
     predict(*flags);
   });
 }

@@ -20,7 +20,6 @@
 #include "vitrail/cli/say.h"
 #include "vitrail/io/wording.h"
 #include "vitrail/models/features.h"
-#include "vitrail/train/task.h"
 
 namespace vitrail::cli {
 namespace {
@@ -62,14 +61,11 @@ std::pair<train::Features, train::Features> features_of(const KnnFlags& flags) {
   }
   const DType dtype = flags.compute.apply();
   if (from_files) {
+    note_same_source("features", flags.training, flags.test.data);
     return {train::load_features(flags.training), train::load_features(flags.test.data)};
   }
-  std::vector<std::string> same;
   if (flags.train_split == flags.test.split) {
-    train::note_same_data(same, "images", {flags.training}, {flags.test.data});
-  }
-  for (const std::string& note : same) {
-    say("note: {}\n", note);
+    note_same_source("images", flags.training, flags.test.data);
   }
   const train::EvaluateOptions options = flags.test.options(dtype);
   const models::Model model = flags.model.open_for_images();

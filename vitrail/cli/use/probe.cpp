@@ -8,6 +8,7 @@
 
 #include "vitrail/cli/app.h"
 #include "vitrail/cli/flags.h"
+#include "vitrail/cli/images.h"
 #include "vitrail/cli/print_json.h"
 #include "vitrail/cli/say.h"
 #include "vitrail/io/wording.h"
@@ -27,6 +28,7 @@ struct ProbeFlags {
 
 void probe(const ProbeFlags& flags) {
   flags.compute.apply();
+  note_same_source("features", flags.training, flags.test);
   const train::Features training = train::load_features(flags.training);
   const train::Features test = train::load_features(flags.test);
   train::Progress progress(stderr);

@@ -199,11 +199,10 @@ class Source {
       places_.emplace(io::as_utf8(images_->name(i)), i);  // as the index has them
     }
   }
-  io::Image image(std::int64_t number) const {
-    const std::string& name = index_.images[static_cast<std::size_t>(number)].name;
-    const auto place = places_.find(name);
-    check(place != places_.end(), "'{}' has no image '{}' any more: bring the index up to date", index_.source, name);
-    return images_->image(place->second);
+  // Nothing if it is not there any more.
+  std::optional<io::Image> image(std::int64_t number) const {
+    const auto place = places_.find(index_.images[static_cast<std::size_t>(number)].name);
+    return place == places_.end() ? std::nullopt : std::optional(images_->image(place->second));
   }
 
  private:
@@ -263,6 +262,12 @@ std::string path_in(const train::ImageIndex& index, std::int64_t image) {
   return is_folder ? (fs::path(index.source) / name).string() : name;
 }
 
+// Whether an image of an index lies no longer where it was; of those in archives that is not looked at.
+bool is_gone(const train::ImageIndex& index, std::int64_t image) {
+  std::error_code none;
+  return fs::is_directory(index.source, none) && !fs::exists(path_in(index, image), none);
+}
+
 // Says so if the source of an index has gone.
 void note_gone(const train::ImageIndex& index) {
   std::error_code none;
@@ -286,6 +291,7 @@ void search_images(const SearchFlags& flags) {
   nlohmann::ordered_json json = nlohmann::ordered_json::array();
   std::vector<std::vector<io::Image>> sheet;
   std::optional<Source> source;
+  std::int64_t gone = 0;  // of what is found
   if (!flags.output.empty()) {
     source.emplace(index);
   }
@@ -294,9 +300,11 @@ void search_images(const SearchFlags& flags) {
     if (source) {
       sheet.push_back({shown});
       for (const train::Hit& hit : hits) {
-        sheet.back().push_back(cell(source->image(hit.image), fmt::format("{:.3f}", hit.cosine)));
+        const std::optional<io::Image> image = source->image(hit.image);
+        sheet.back().push_back(image ? cell(*image, fmt::format("{:.3f}", hit.cosine)) : cell("not there any more"));
       }
     }
+    gone += std::ranges::count_if(hits, [&](const train::Hit& hit) { return is_gone(index, hit.image); });
     nlohmann::ordered_json found = nlohmann::ordered_json::array();
     for (const train::Hit& hit : hits) {
       found.push_back({{"image", path_in(index, hit.image)}, {"cosine", hit.cosine}});
@@ -315,6 +323,12 @@ void search_images(const SearchFlags& flags) {
         find(query.name, cell(*image, "query"), model.of_image(*image, dtype));
       }
     }
+  }
+  if (gone > 0) {
+    say_note(fmt::format(
+        "{} that {} found {} not there any more: `vitrail index {} --output {}` brings the index up to date",
+        io::counted(gone, "images"), gone == 1 ? "is" : "are", gone == 1 ? "is" : "are", io::shell_word(index.source),
+        io::shell_word(flags.index)));
   }
   if (source) {
     io::write_png(flags.output, explain::sheet(sheet));
@@ -449,6 +463,12 @@ void add_search(CLI::App& app) {
                 "photos.index` makes: vitrail search photos.index {0}",
                 flags->index);
     check_usage(!flags->images.empty() || !flags->texts.empty(), "give IMAGES or --text to search by");
+    std::error_code none;
+    check_usage(
+        !fs::is_directory(flags->index, none),
+        "'{0}' is a folder, and no index: `vitrail index {0} --model vitrail/cifar10_resnet --output FILE.index` "
+        "makes one of its images",
+        flags->index);
     const auto is_blank = [](const std::string& text) {
       return text.find_first_not_of(" \t\r\n") == std::string::npos;
     };

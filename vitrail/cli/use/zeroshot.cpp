@@ -26,6 +26,7 @@
 #include "vitrail/io/json.h"
 #include "vitrail/io/wording.h"
 #include "vitrail/kernels/choice.h"
+#include "vitrail/train/finite.h"
 #include "vitrail/train/run/progress.h"
 #include "vitrail/train/study/zero_shot.h"
 
@@ -125,14 +126,15 @@ class Zeroshot {
  private:
   Tensor label_vectors(const std::vector<std::string>& labels) const {
     std::string cut;
+    note_unread_words(model_.tokenizer, labels);
     const Tensor vectors = train::embed_labels(model_, labels, flags_.templates, dtype_, &cut);
     say_note(cut);
+    train::check_finite(vectors);
     return vectors;
   }
 
   void predict() {
     const std::vector<std::string> labels = read_labels(flags_.labels);
-    note_unread_words(model_.tokenizer, labels);
     const Tensor vectors = label_vectors(labels);
     if (flags_.format == "csv") {
       fmt::print("file,rank,label,index,probability\n");
@@ -152,6 +154,7 @@ class Zeroshot {
     const autograd::NoGrad no_grad;
     const Tensor embeds = train::embed_images(model_.joint, images, dtype_);
     const Tensor all = model_.joint.net->probabilities(model_.joint.net->logits_per_image(embeds, vectors));
+    train::check_finite(all);
     for (std::size_t i = 0; i < names.size(); ++i) {
       const std::vector<float> probabilities = all.select(0, static_cast<std::int64_t>(i)).values();
       const std::vector<std::int64_t> best = kernels::largest(probabilities, flags_.topk);
@@ -189,6 +192,7 @@ class Zeroshot {
     const train::Features features =
         with_bar("looking at images", images->size(), flags_.data.options(dtype_),
                  [&](const train::EvaluateOptions& o) { return train::embed_images(model_.joint, *images, o); });
+    train::check_finite(features.x);
     const train::Evaluation result = train::evaluate_zero_shot(*model_.joint.net, features, labels, vectors);
     Json json = {{"model", flags_.model.model}, {"data", flags_.data.data}, {"templates", flags_.templates},
                  {"count", result.count},       {"top1", result.top1},      {"top5", result.top5},
@@ -332,11 +336,13 @@ void add_zeroshot(CLI::App& app) {
     if (images->count() == 0 && data->count() == 0 && pairs->count() == 0) {
       if (const std::optional<std::string> image = image_without_model(flags->model, shipped_of_scenes)) {
         flags->images = {*image};
-        if (flags->labels.empty() && templates->count() == 0) {
-          flags->labels = kinds_of_scenes();
-          flags->templates = {"a {}"};
-        }
       }
+    }
+    check_one_image_without_model(flags->model, shipped_of_scenes);
+    if (flags->model.model == shipped_of_scenes && images->count() + flags->images.size() > 0 &&
+        flags->labels.empty() && templates->count() == 0) {
+      flags->labels = kinds_of_scenes();
+      flags->templates = {"a {}"};
     }
     const bool of_images = !flags->images.empty();
     const auto asked =

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "vitrail/autograd/tape.h"
+#include "vitrail/io/wording.h"
 #include "vitrail/models/vit/vit.h"
 #include "vitrail/ops/math/arithmetic.h"
 #include "vitrail/ops/math/reduce.h"
@@ -36,6 +37,8 @@ std::int64_t local_size(const PretrainDinoOptions& options, const models::Model&
   const std::int64_t size = options.local_crops_size.value_or((usual + patch - 1) / patch * patch);
   check(size % patches_of(model)[0] == 0 && size % patches_of(model)[1] == 0,
         "--local-crops-size {} is not made of whole patches: it must be a multiple of {}", size, patch);
+  check(size <= model.pretrained.height, "--local-crops-size {} is more than the {} pixels of the large crops", size,
+        model.pretrained.height);
   return size;
 }
 
@@ -151,6 +154,10 @@ io::NamedTensors PretrainDino::state() const {
 
 std::vector<std::string> PretrainDino::summary() const {
   std::vector<std::string> lines = ViewTask::summary();
+  if (options_.freeze_last_layer >= options_.epochs) {
+    lines.push_back(fmt::format("the head's last layer is not trained: --freeze-last-layer {} of {}",
+                                options_.freeze_last_layer, io::counted(options_.epochs, "epochs")));
+  }
   if (options_.local_crops_number > 0) {
     const std::int64_t size = local_size(options_, student_->encoder);
     lines.push_back(fmt::format("2 views of {0}x{0} and {1} of {2}x{2} pixels of each image, {3} outputs",

@@ -148,12 +148,7 @@ PretrainMocov3::PretrainMocov3(const PretrainMocov3Options& options, const fs::p
     load_trained(checkpoint);
   }
   copy_parameters(*network_, *momentum_);
-  ViewRecipe first = {.scale = {options_.crop_min, 1}, .blur_prob = 1, .interpolation = "bilinear"};
-  ViewRecipe second = first;
-  second.blur_prob = 0.1;
-  second.solarize_prob = 0.2;
-  const data::ImageConfig& images = network_->encoder.pretrained;
-  open_views({view_transform(images, first), view_transform(images, second)});
+  open_views(options_.view_transforms(network_->encoder.pretrained));
 }
 
 // The momentum encoder follows before its own forward of the step.
@@ -203,6 +198,14 @@ void PretrainMocov3Options::describe(OptionList& list) {
       .settled();
   list.add("crop_min", crop_min, "SHARE", "Least share of an image's area that a view shows").positive().share();
   add_view_run_options(list, *this, {"deviation", "effective_rank"});
+}
+
+std::vector<data::Transform> PretrainMocov3Options::view_transforms(const data::ImageConfig& images) const {
+  ViewRecipe first = {.scale = {crop_min, 1}, .blur_prob = 1, .interpolation = "bilinear"};
+  ViewRecipe second = first;
+  second.blur_prob = 0.1;
+  second.solarize_prob = 0.2;
+  return {view_transform(images, first), view_transform(images, second)};
 }
 
 std::unique_ptr<Task> PretrainMocov3Options::make(const fs::path& checkpoint) const {

@@ -27,6 +27,8 @@ struct PretrainMocov3Options : ViewTaskOptions {
   std::unique_ptr<TaskOptions> clone() const override { return std::make_unique<PretrainMocov3Options>(*this); }
   void describe(OptionList& list) override;
   std::unique_ptr<Task> make(const std::filesystem::path& checkpoint) const override;
+  /// The transforms of the two views, as the reference makes them.
+  std::vector<data::Transform> view_transforms(const data::ImageConfig& images) const;
 };
 
 /// Initializes a Vision Transformer as MoCo v3's code does where that is not timm's weight_init "moco": learnt

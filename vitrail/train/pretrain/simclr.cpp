@@ -32,11 +32,7 @@ PretrainSimclr::PretrainSimclr(const PretrainSimclrOptions& options, const fs::p
   if (!checkpoint.empty()) {
     load_trained(checkpoint);
   }
-  const double s = options_.color_strength;
-  const data::Transform view = view_transform(
-      network_->encoder.pretrained,
-      {.scale = {options_.crop_min, 1}, .color_jitter = {0.8 * s, 0.8 * s, 0.8 * s, 0.2 * s}, .blur_prob = 0.5});
-  open_views({view, view});
+  open_views(options_.view_transforms(network_->encoder.pretrained));
 }
 
 Tensor PretrainSimclr::loss(nn::Pass& pass) {
@@ -72,6 +68,13 @@ void PretrainSimclrOptions::describe(OptionList& list) {
   list.add("crop_min", crop_min, "SHARE", "Least share of an image's area that a view shows").positive().share();
   list.add("color_strength", color_strength, "S", "Strength of the colour jitter").share();
   add_view_run_options(list, *this, {"deviation", "effective_rank"});
+}
+
+std::vector<data::Transform> PretrainSimclrOptions::view_transforms(const data::ImageConfig& images) const {
+  const double s = color_strength;
+  const data::Transform view = view_transform(
+      images, {.scale = {crop_min, 1}, .color_jitter = {0.8 * s, 0.8 * s, 0.8 * s, 0.2 * s}, .blur_prob = 0.5});
+  return {view, view};
 }
 
 std::unique_ptr<Task> PretrainSimclrOptions::make(const fs::path& checkpoint) const {

@@ -25,6 +25,8 @@ struct PretrainSimclrOptions : ViewTaskOptions {
   std::unique_ptr<TaskOptions> clone() const override { return std::make_unique<PretrainSimclrOptions>(*this); }
   void describe(OptionList& list) override;
   std::unique_ptr<Task> make(const std::filesystem::path& checkpoint) const override;
+  /// The transforms of the two views, as the reference makes them.
+  std::vector<data::Transform> view_transforms(const data::ImageConfig& images) const;
 };
 
 }  // namespace vitrail::train

@@ -75,6 +75,12 @@ bool has_drop_path(const std::string& source, models::CreateOptions create) {
   return true;
 }
 
+// How many epochs a file of ready-made views is for.
+std::int64_t epochs_of_views(const std::string& file) {
+  const Shape shape = io::Safetensors::open(file).get("view0").shape();
+  return shape.rank() == 5 ? shape[0] : 1;
+}
+
 std::unique_ptr<data::Dataset> open_labelled(const std::string& source, const std::string& split, bool skip_broken,
                                              const std::vector<std::string>& classes = {}) {
   data::DatasetOptions part;
@@ -363,6 +369,9 @@ std::vector<std::string> ViewTask::summary() const {
   if (training_ != nullptr) {
     const std::vector<std::string> data = data_summary(options_, *training_, nullptr);
     lines.insert(lines.end(), data.begin(), data.end());
+  } else if (const std::int64_t ready = epochs_of_views(options_.views); ready > 1 && ready < options_.epochs) {
+    lines.push_back(fmt::format("'{}' has views for {}, which come again after them", options_.views,
+                                io::counted(ready, "epochs")));
   }
   if (knn_data_ != nullptr) {
     lines.push_back(fmt::format("after each epoch, the classes of {} are told by the {} nearest of {}",

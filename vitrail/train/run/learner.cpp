@@ -119,8 +119,8 @@ Learner::Learner(const RunOptions& options, nn::Network& network, std::int64_t u
                  dist::Communicator* ranks)
     : parts_(new Parts{
           network, dtype, mix(static_cast<std::uint64_t>(options.seed), hash("forward")), updates_per_epoch,
-          options.grad_checkpointing, options.clip_grad, optim::clip_mode_named(options.clip_mode),
-          optim::Schedule(schedule_of(options, updates_per_epoch)),
+          options.grad_checkpointing, options.clip_grad.value_or(0) > 0 ? options.clip_grad : std::nullopt,
+          optim::clip_mode_named(options.clip_mode), optim::Schedule(schedule_of(options, updates_per_epoch)),
           optim::Optimizer(network.parameters, options.optimizer, parameter_groups(options, network),
                            sharding_of(options, network, ranks)),
           std::nullopt, std::nullopt, options.weight_decay, options.weight_decay_end,

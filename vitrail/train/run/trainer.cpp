@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cmath>
 #include <memory>
 #include <new>
 #include <set>
@@ -40,8 +39,8 @@ class Run {
  public:
   Run(const TaskOptions& options, const FitHooks& hooks);
   FitResult go();
-  // The message of an error with advice: what is left, and what can be done.
-  std::string with_advice(std::string words) const;
+  // The message of an error that ends the run, with advice. A new one that has learnt nothing is not kept.
+  std::string ended_by(const std::string& error);
 
  private:
   void create();
@@ -276,15 +275,16 @@ FitResult Run::go() {
   return outcome;
 }
 
-std::string Run::with_advice(std::string words) const {
-  if (words.find("out of memory") != std::string::npos) {
-    words += fmt::format("; try a --batch-size below {} (and more --grad-accum-steps)", options_.batch_size);
-  } else if (words.find("more than one value a channel") != std::string::npos) {
-    words += fmt::format("; try a --batch-size above {}, or more data", options_.batch_size);
+std::string Run::ended_by(const std::string& error) {
+  const std::string words = with_remedy(error, options_.batch_size);
+  if (options_.resume.empty() && counters_.step == 0 && ranks_.size() == 1) {
+    log_.reset();
+    fs::remove_all(folder_);
+    return words;
   }
-  const bool broken = words.find("--skip-broken") != std::string::npos;  // which the run does not have
-  return words + fmt::format("; the checkpoint of step {} is whole: {} --resume {}{}", saved_step_, options_.command(),
-                             io::shell_word(folder_.string()), broken ? " --skip-broken" : "");
+  return fmt::format("{}; the checkpoint of step {} is whole: {} --resume {}{}", words, saved_step_, options_.command(),
+                     io::shell_word(folder_.string()),
+                     words.find("--skip-broken") == std::string::npos ? "" : " --skip-broken");
 }
 
 // Trains to the end of the epoch; returns false if the run was stopped before.
@@ -489,11 +489,11 @@ FitResult fit(const TaskOptions& options, const FitHooks& hooks) {
   try {
     return run.go();
   } catch (const std::bad_alloc&) {
-    fail("{}", run.with_advice("out of memory: the system has none left"));
+    fail("{}", run.ended_by("out of memory: the system has none left"));
   } catch (const dist::AgreedError& error) {
-    throw dist::AgreedError(run.with_advice(error.what()));
+    throw dist::AgreedError(run.ended_by(error.what()));
   } catch (const Error& error) {
-    fail("{}", run.with_advice(error.what()));
+    fail("{}", run.ended_by(error.what()));
   }
 }
 

@@ -72,6 +72,15 @@ std::string note_of_update(const RunOptions& options, int ranks, std::int64_t ba
                                         io::counted(batches, "batches"), asked);
 }
 
+std::string with_remedy(std::string words, std::int64_t batch_size) {
+  if (words.find("out of memory") != std::string::npos) {
+    words += fmt::format("; try a --batch-size below {} (and more --grad-accum-steps)", batch_size);
+  } else if (words.find("more than one value a channel") != std::string::npos) {
+    words += fmt::format("; try a --batch-size above {}, or more data", batch_size);
+  }
+  return words;
+}
+
 std::int64_t updates_of_epoch(std::int64_t batches, std::int64_t batches_of_update) {
   return (batches + batches_of_update - 1) / batches_of_update;
 }

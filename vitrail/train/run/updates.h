@@ -66,6 +66,9 @@ std::int64_t batches_of_update(const RunOptions& options, int ranks);
 /// "an update has 15 batches instead of 50: an epoch has no more", where fewer are left of them; or else "".
 std::string note_of_update(const RunOptions& options, int ranks, std::int64_t batches);
 
+/// The words of an error of an update, and what may help against it where the batch is too large or too small.
+std::string with_remedy(std::string words, std::int64_t batch_size);
+
 /// The updates of an epoch of so many batches, of which the last has what is left.
 std::int64_t updates_of_epoch(std::int64_t batches, std::int64_t batches_of_update);
 

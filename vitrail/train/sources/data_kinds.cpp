@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <fstream>
 #include <memory>
-#include <ranges>
 
 #include <fmt/format.h>
 
@@ -311,9 +310,10 @@ bool names_images(const fs::path& source) {
     return false;
   }
   const std::vector<io::CsvRow> rows = io::read_table(source);
-  return std::ranges::any_of(rows | std::views::take(2), [](const io::CsvRow& row) {
-    return std::ranges::any_of(row.fields, [](const std::string& field) { return io::is_image_name(field); });
-  });
+  return std::any_of(
+      rows.begin(), rows.begin() + std::min<std::ptrdiff_t>(2, std::ssize(rows)), [](const io::CsvRow& row) {
+        return std::ranges::any_of(row.fields, [](const std::string& field) { return io::is_image_name(field); });
+      });
 }
 
 // Sets of a file, or that are drawn when they are asked for.

@@ -168,10 +168,11 @@ Tensor embed_labels(const ImageTextModel& model, const std::vector<std::string>&
     check(label.find_first_not_of(" \t") != std::string::npos, "label {} of {} is empty",
           texts.size() / templates.size() + 1, labels.size());
     for (const std::string& words : templates) {
-      const std::size_t place = words.find(place_of_label);
-      check(place != std::string::npos, "the template '{}' has no {{}} for the label", words);
-      texts.push_back(words);
-      texts.back().replace(place, place_of_label.size(), label);
+      check(words.find(place_of_label) != std::string::npos, "the template '{}' has no {{}} for the label", words);
+      std::string& text = texts.emplace_back(words);
+      for (std::size_t at = 0; (at = text.find(place_of_label, at)) != std::string::npos; at += label.size()) {
+        text.replace(at, place_of_label.size(), label);
+      }
     }
   }
   const std::int64_t longest = model.joint.net->max_positions();
