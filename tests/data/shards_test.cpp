@@ -148,7 +148,7 @@ TEST_F(ShardsTest, SayWhatIsWrong) {
   EXPECT_THAT(error_of([&] { open_dataset(folder_ / "train.json"); }), HasSubstr("has 2 samples, but the index"));
   io::write_atomically(folder_ / "train.json",
                        R"({"shardlist": [{"url": "train-000000.tar", "nsamples": 2, "filesize": 17}]})");
-  EXPECT_THAT(error_of([&] { open_dataset(folder_ / "train.json"); }), HasSubstr("says 17: it is another one by now"));
+  EXPECT_THAT(error_of([&] { open_dataset(folder_ / "train.json"); }), HasSubstr("says 17: it has changed since"));
   io::write_atomically(folder_ / "other.json", R"({"images": []})");
   EXPECT_THAT(error_of([&] { open_dataset(folder_ / "other.json"); }), HasSubstr("a list 'shardlist' was expected"));
   const std::string bytes = io::read_text(folder_ / "train-000000.tar");
@@ -164,6 +164,17 @@ TEST_F(ShardsTest, OfOneNameLieInTwoFolders) {
   io::write_atomically(folder_ / "x.json", R"({"shardlist": [{"url": "a/x-000000.tar", "nsamples": 1},
                                                              {"url": "b/x-000000.tar", "nsamples": 2}]})");
   EXPECT_THAT(labels_of(*open_dataset(folder_ / "x.json")), ElementsAre(0, 1, 0));
+}
+
+TEST_F(ShardsTest, LieBesideAnIndexThatNamesThemElsewhere) {
+  two_shards();
+  for (const std::string where : {"https://example.org/x/", "/nowhere/at/all/"}) {
+    io::write_atomically(folder_ / "train.json",
+                         fmt::format(R"({{"shardlist": [{{"url": "{0}train-000000.tar", "nsamples": 2}},
+                                                        {{"url": "{0}train-000001.tar", "nsamples": 1}}]}})",
+                                     where));
+    EXPECT_EQ(open_dataset(folder_.path(), {.split = "train"})->size(), 3);
+  }
 }
 
 TEST_F(ShardsTest, LieOnTheWebAsOnDisk) {

@@ -266,6 +266,7 @@ void try_out(const std::string& name) {
   perturb(*model.net);
   expect_gradients(model, name);
   const Tensor logits = logits_of_noise(model);
+  EXPECT_GE(pixels_left_out(model)[0], 0) << name;  // a training says it
 
   const test::TemporaryFolder folder;
   save_model(model, folder / "saved");

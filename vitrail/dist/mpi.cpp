@@ -1,5 +1,6 @@
 #include "vitrail/dist/mpi.h"
 
+#include <algorithm>
 #include <chrono>
 #include <condition_variable>
 #include <cstdio>
@@ -35,6 +36,8 @@ int length(std::size_t bytes) {
   return static_cast<int>(bytes);
 }
 
+constexpr double least_seconds_to_start = 10;
+
 // Ends this process, with a word, if it is not destroyed in time: MPI_Init waits for ever for a rank that does not call
 // it.
 class Deadline {
@@ -55,7 +58,7 @@ class Deadline {
   void watch(double seconds) {
     std::unique_lock lock(mutex_);
     if (!changed_.wait_for(lock, std::chrono::duration<double>(seconds), [this] { return over_; })) {
-      fmt::print(stderr, "vitrail: rank {} has waited {:.0f} s for all ranks to start (MPI_Init)\n", announced_rank(),
+      fmt::print(stderr, "vitrail: rank {} has waited {:g} s for all ranks to start (MPI_Init)\n", announced_rank(),
                  seconds);
       std::fflush(nullptr);
       std::_Exit(EXIT_FAILURE);
@@ -77,7 +80,7 @@ class Mpi final : public Communicator {
     setenv("OMPI_MCA_btl_tcp_flags", "send,inplace", 0);
     int threads = 0;
     {
-      const Deadline deadline(timeout);
+      const Deadline deadline(std::max(timeout, least_seconds_to_start));
       MPI_Init_thread(nullptr, nullptr, MPI_THREAD_FUNNELED, &threads);
     }
     MPI_Comm_rank(MPI_COMM_WORLD, &rank_);

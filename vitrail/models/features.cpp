@@ -87,6 +87,19 @@ bool let_take_any_size(const std::string& source, CreateOptions& options) {
   return true;
 }
 
+namespace {
+
+// The tokens of an image; none if it is too small for the network's convolutions.
+TokenLayout layout_if_any(const ImageModel& model, std::int64_t height, std::int64_t width) {
+  try {
+    return model.token_layout(height, width);
+  } catch (const Error&) {
+    return {};
+  }
+}
+
+}  // namespace
+
 nn::Size2 pixels_left_out(const Model& model) {
   const auto behind_patches = [](std::int64_t pixels, const auto& patches) {
     std::int64_t side = 1;
@@ -98,8 +111,8 @@ nn::Size2 pixels_left_out(const Model& model) {
     return are_cut ? pixels - patches(pixels) * side : 0;
   };
   const PretrainedConfig& image = model.pretrained;
-  const auto rows = [&](std::int64_t height) { return model.net->token_layout(height, image.width).rows; };
-  const auto columns = [&](std::int64_t width) { return model.net->token_layout(image.height, width).columns; };
+  const auto rows = [&](std::int64_t height) { return layout_if_any(*model.net, height, image.width).rows; };
+  const auto columns = [&](std::int64_t width) { return layout_if_any(*model.net, image.height, width).columns; };
   return {behind_patches(image.height, rows), behind_patches(image.width, columns)};
 }
 
@@ -108,10 +121,10 @@ std::int64_t patch_side(const ImageModel& model) {
   // A stem of convolutions makes a token also of a smaller image than its patch, but not many of as many.
   constexpr std::int64_t many = 2 * largest;
   for (std::int64_t side = 1; side <= largest; ++side) {
-    const TokenLayout one = model.token_layout(side, side);
+    const TokenLayout one = layout_if_any(model, side, side);
     if (one.rows > 0 || one.columns > 0) {
       check(one.rows == one.columns, "the model's patches are not squares");
-      if (model.token_layout(many * side, side).rows == many) {
+      if (layout_if_any(model, many * side, side).rows == many) {
         return side;
       }
     }

@@ -131,7 +131,7 @@ void add_optimizer_options(OptionList& list, RunOptions& o) {
   list.add("clip_mode", o.clip_mode, "MODE",
            "What --clip-grad limits: norm, value, agc (adaptive) or parameter (the norm of each)")
       .one_of(optim::clip_mode_names())
-      .needs("--clip-grad", [&o] { return o.clip_grad.value_or(0) > 0; });
+      .needs("--clip-grad", [&o] { return o.clip_grad.has_value(); });
   list.add("layer_decay", o.layer_decay, "RATE", "Learning rate is multiplied by this for each layer below the head")
       .check_that([&o](const Option& self) {
         check(!o.layer_decay || (*o.layer_decay > 0 && *o.layer_decay <= 1),

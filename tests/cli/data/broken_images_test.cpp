@@ -71,13 +71,19 @@ TEST_F(BrokenImages, MayBeLeftOutByARunThatGoesOn) {
   for (int i = 0; i < 8; ++i) {
     fs::copy_file(path("data/train/red/" + std::to_string(i) + ".png"), path("some/" + std::to_string(i) + ".png"));
   }
-  write("some/9.jpg", "no image");
-  const Outcome broken = vitrail("pretrain mae " + path("some") + small() +
-                                 " --decoder-dim 16 --decoder-depth 1 --decoder-heads 2 --epochs 1 --output " +
-                                 path("runs") + " --experiment mae");
+  const std::string learn = "pretrain mae " + path("some") + small() +
+                            " --decoder-dim 16 --decoder-depth 1 --decoder-heads 2 --epochs 1 --output " +
+                            path("runs") + " --experiment ";
+  ASSERT_EQ(vitrail(learn + "mae").status, 0);
+  write("some/3.png", "no image");
+  const std::string resume = "pretrain --resume " + path("runs/mae");
+  const Outcome broken = vitrail(resume + " --epochs 2");
   EXPECT_EQ(broken.status, 1);
-  EXPECT_THAT(broken.err, HasSubstr("vitrail pretrain --resume " + path("runs/mae") + " --skip-broken"));
-  EXPECT_EQ(vitrail("pretrain --resume " + path("runs/mae") + " --skip-broken").status, 0);
+  EXPECT_THAT(broken.err, HasSubstr("vitrail " + resume + " --skip-broken"));
+  EXPECT_EQ(vitrail(resume + " --epochs 2 --skip-broken").status, 0);
+  refuses(learn + "new", "nothing has been learnt yet, and '" + path("runs/new") + "' is removed");
+  EXPECT_FALSE(fs::exists(path("runs/new")));
+  EXPECT_EQ(vitrail(learn + "new --skip-broken").status, 0);
   EXPECT_EQ(
       vitrail("reconstruct " + path("runs/mae") + " " + path("some") + " --skip-broken --output " + path("some.png"))
           .status,

@@ -91,7 +91,7 @@ TEST_F(Patches, SayWhatIsWrong) {
   EXPECT_THAT(vitrail("attention " + small() + "--img-size 64 " + image(0) + " --method dino --query 1,1").err,
               HasSubstr("--query and --head have no effect on --method dino"));
   EXPECT_THAT(vitrail("attention mixer_s32_224 " + image(0) + " --method dino").err,
-              HasSubstr("reads images of one size alone"));
+              HasSubstr("is no Vision Transformer that reads images of any size"));
   EXPECT_THAT(vitrail("attention " + small() + "--img-size 4 " + image(0) + " --method dino").err,
               HasSubstr("an image of 4 x 4 pixels has no patch of 8 x 8"));
 }

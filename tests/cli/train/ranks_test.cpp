@@ -173,17 +173,21 @@ TEST_F(Ranks, KilledOnFourGoOnWithTwo) {
 
 // Other instructions, or another number of threads, give other bits, which --grad-shards promises to be the same.
 TEST_F(Ranks, OfUnlikeProcessorsShareNoBits) {
+#ifndef __x86_64__
+  GTEST_SKIP() << "ONEDNN_MAX_CPU_ISA bounds oneDNN on x86 alone";
+#endif
   const std::string training = images() + named("unlike");
   const std::string other = " : -n 1 -x ONEDNN_MAX_CPU_ISA=SSE41 " + std::string(VITRAIL_PROGRAM) + " " + training;
   const Outcome outcome = vitrail(training + other, "", launcher(1));
   EXPECT_NE(outcome.status, 0);
-  EXPECT_THAT(outcome.err, HasSubstr("rank 1 differs from rank 0: \"instruction sets: "));
+  EXPECT_THAT(outcome.err,
+              AllOf(HasSubstr("rank 1 on '"), HasSubstr("computes by other instruction sets than rank 0")));
 }
 
 TEST_F(Ranks, DoNotWaitForEverForOneThatDoesNotStart) {
-  const Outcome outcome = vitrail(images() + named("waiting") + " --comm-timeout 2 : -n 1 sleep 30", "", launcher(1));
+  const Outcome outcome = vitrail(images() + named("waiting") + " --comm-timeout 2 : -n 1 sleep 40", "", launcher(1));
   EXPECT_NE(outcome.status, 0);
-  EXPECT_THAT(outcome.err, HasSubstr("rank 0 has waited 2 s for all ranks to start (MPI_Init)"));
+  EXPECT_THAT(outcome.err, HasSubstr("rank 0 has waited 10 s for all ranks to start (MPI_Init)"));
 }
 
 TEST_F(Ranks, ShareTheOptimizer) {

@@ -76,6 +76,17 @@ TEST_F(Search, HasAnIndexThatKeepsWhatFlagsChange) {
   EXPECT_THAT(vitrail(index).out, HasSubstr("32 images, 0 new, 0 gone or changed"));
 }
 
+TEST_F(Search, TellsNothingOfImagesInArchives) {
+  std::filesystem::create_directories(path("archives"));
+  ASSERT_EQ(std::system(("tar -cf " + path("archives/train.tar") + " -C " + path("data/train") + " red blue").c_str()),
+            0);
+  ASSERT_EQ(vitrail("index " + path("archives") + " --output " + path("archives.index") + " --model " + best()).status,
+            0);
+  const Outcome found = vitrail("search " + path("archives.index") + " " + path("data/train") + "/red/3.png -k 3");
+  EXPECT_EQ(found.status, 0) << found.err;
+  EXPECT_THAT(found.err, ::testing::Not(HasSubstr("not there any more")));
+}
+
 TEST_F(Search, BringsAnIndexUpToDateWhereAllThatIsNewIsBroken) {
   std::filesystem::copy(path("data/validation"), path("album"), std::filesystem::copy_options::recursive);
   const std::string index = "index " + path("album") + " --output " + path("album.index");

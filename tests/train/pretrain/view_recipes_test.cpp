@@ -1,6 +1,12 @@
 // What the views of each method without labels are made by: the numbers of the papers' own code.
+#include <string>
+#include <utility>
+#include <vector>
+
 #include <gtest/gtest.h>
 
+#include "vitrail/data/transforms.h"
+#include "vitrail/io/image.h"
 #include "vitrail/tensor/random.h"
 #include "vitrail/train/pretrain/dino.h"
 #include "vitrail/train/pretrain/mocov3.h"

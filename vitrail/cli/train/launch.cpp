@@ -177,8 +177,12 @@ Ended run_program(const std::vector<std::string>& words, bool quiet = false, Wat
 
 // The hosts that answer. Open MPI reaches them by ssh too.
 std::vector<Host> that_answer(std::vector<Host> hosts) {
-  std::erase_if(hosts, [](const Host& host) {
-    const bool is_here = host.name == "localhost" || host.name == "127.0.0.1";
+  std::array<char, 256> own{};
+  gethostname(own.data(), own.size() - 1);
+  const std::string here = own.data();
+  std::erase_if(hosts, [&here](const Host& host) {
+    const bool is_here = host.name == "localhost" || host.name == "127.0.0.1" || host.name == here ||
+                         host.name == here.substr(0, here.find('.'));
     const bool answers =
         is_here ||
         run_program({"ssh", "-o", "BatchMode=yes", "-o", "ConnectTimeout=5", host.name, "true"}, true).status == 0;
@@ -319,9 +323,6 @@ int Launch::go() {
   const bool is_taken = !resumes_ && fs::exists(run_ / "config.toml");  // then the training refuses to write over it
   if (resumes_) {
     const train::RunLock unused(run_);  // throws where another process is training in it
-  }
-  if (!hosts_.empty()) {
-    hosts_ = that_answer(hosts_);
   }
   const std::int64_t begun_at = step_of(run_);
   std::int64_t reached = begun_at;

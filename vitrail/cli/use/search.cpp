@@ -3,6 +3,7 @@
 #include <filesystem>
 #include <memory>
 #include <optional>
+#include <set>
 #include <sstream>
 #include <unordered_map>
 
@@ -256,18 +257,6 @@ struct SearchFlags {
   ComputeFlags compute;
 };
 
-std::string path_in(const train::ImageIndex& index, std::int64_t image) {
-  const std::string& name = index.images[static_cast<std::size_t>(image)].name;
-  const bool is_folder = data::is_one_path(index.source) && !io::is_file(index.source);
-  return is_folder ? (fs::path(index.source) / name).string() : name;
-}
-
-// Whether an image of an index lies no longer where it was; of those in archives that is not looked at.
-bool is_gone(const train::ImageIndex& index, std::int64_t image) {
-  std::error_code none;
-  return fs::is_directory(index.source, none) && !fs::exists(path_in(index, image), none);
-}
-
 // Says so if the source of an index has gone.
 void note_gone(const train::ImageIndex& index) {
   std::error_code none;
@@ -291,7 +280,7 @@ void search_images(const SearchFlags& flags) {
   nlohmann::ordered_json json = nlohmann::ordered_json::array();
   std::vector<std::vector<io::Image>> sheet;
   std::optional<Source> source;
-  std::int64_t gone = 0;  // of what is found
+  std::set<std::int64_t> gone;  // of what is found
   if (!flags.output.empty()) {
     source.emplace(index);
   }
@@ -304,10 +293,14 @@ void search_images(const SearchFlags& flags) {
         sheet.back().push_back(image ? cell(*image, fmt::format("{:.3f}", hit.cosine)) : cell("not there any more"));
       }
     }
-    gone += std::ranges::count_if(hits, [&](const train::Hit& hit) { return is_gone(index, hit.image); });
+    for (const train::Hit& hit : hits) {
+      if (train::is_gone(index, hit.image)) {
+        gone.insert(hit.image);
+      }
+    }
     nlohmann::ordered_json found = nlohmann::ordered_json::array();
     for (const train::Hit& hit : hits) {
-      found.push_back({{"image", path_in(index, hit.image)}, {"cosine", hit.cosine}});
+      found.push_back({{"image", train::path_of(index, hit.image)}, {"cosine", hit.cosine}});
     }
     json.push_back({{"query", io::as_utf8(query)}, {"found", found}});
   };
@@ -324,11 +317,11 @@ void search_images(const SearchFlags& flags) {
       }
     }
   }
-  if (gone > 0) {
+  if (!gone.empty()) {
     say_note(fmt::format(
         "{} that {} found {} not there any more: `vitrail index {} --output {}` brings the index up to date",
-        io::counted(gone, "images"), gone == 1 ? "is" : "are", gone == 1 ? "is" : "are", io::shell_word(index.source),
-        io::shell_word(flags.index)));
+        io::counted(std::ssize(gone), "images"), gone.size() == 1 ? "is" : "are", gone.size() == 1 ? "is" : "are",
+        io::shell_word(index.source), io::shell_word(flags.index)));
   }
   if (source) {
     io::write_png(flags.output, explain::sheet(sheet));
@@ -372,7 +365,7 @@ void find_duplicates(const DuplicateFlags& flags) {
   for (const std::vector<std::int64_t>& group : groups) {
     nlohmann::json& names = json.emplace_back(nlohmann::json::array());
     for (const std::int64_t image : group) {
-      names.push_back(path_in(index, image));
+      names.push_back(train::path_of(index, image));
     }
   }
   if (flags.json) {

@@ -338,7 +338,9 @@ void add_zeroshot(CLI::App& app) {
         flags->images = {*image};
       }
     }
-    check_one_image_without_model(flags->model, shipped_of_scenes);
+    if (images->count() > 0) {
+      check_one_image_without_model(flags->model, shipped_of_scenes);
+    }
     if (flags->model.model == shipped_of_scenes && images->count() + flags->images.size() > 0 &&
         flags->labels.empty() && templates->count() == 0) {
       flags->labels = kinds_of_scenes();

@@ -89,6 +89,7 @@ void expand(const std::string& pattern, std::vector<fs::path>& files) {
 
 // A shard as an index of the wids package has it.
 struct IndexedShard {
+  std::string url;  // as the index says it
   fs::path file;
   std::int64_t samples = 0;
   std::optional<std::int64_t> bytes = std::nullopt;
@@ -104,13 +105,33 @@ std::vector<IndexedShard> read_index(const fs::path& path) {
     const fs::path url = fields.get<std::string>("url");
     const bool whole = url.is_absolute() || io::is_url(url.native());
     IndexedShard& shard = shards.emplace_back();
+    shard.url = url.string();
     shard.file = whole ? url : path.parent_path() / url;
     shard.samples = fields.get<std::int64_t>("nsamples");
-    if (fields.kind("filesize") == io::Kind::integer) {
-      shard.bytes = fields.get<std::int64_t>("filesize");
-    }
+    shard.bytes = fields.optional<std::int64_t>("filesize");
   }
   return shards;
+}
+
+// A file's path from the root; the address of one on the web.
+fs::path whole_path(const fs::path& file) {
+  return io::is_url(file.native()) ? file : fs::absolute(file).lexically_normal();
+}
+
+// Takes what an index says of a file out of it: by its path or, where the file lies elsewhere than the index says,
+// beside it for instance, by its name, if one alone is called so.
+std::optional<IndexedShard> taken_from(std::vector<IndexedShard>& index, const fs::path& file) {
+  auto found = std::ranges::find(index, whole_path(file), [](const IndexedShard& one) { return whole_path(one.file); });
+  if (found == index.end()) {
+    const auto is_called_so = [&](const IndexedShard& one) { return one.file.filename() == file.filename(); };
+    found = std::ranges::count_if(index, is_called_so) == 1 ? std::ranges::find_if(index, is_called_so) : index.end();
+  }
+  if (found == index.end()) {
+    return std::nullopt;
+  }
+  std::optional<IndexedShard> taken = std::move(*found);
+  index.erase(found);
+  return taken;
 }
 
 // The key of a sample, and what the file is of it: "cat/1" and "jpg" of "cat/1.jpg"; no dot, no sample.
@@ -301,10 +322,7 @@ bool holds_samples(const io::Tar& tar) {
 Shards open_shards(const std::vector<fs::path>& files, const fs::path& source, bool skip_broken) {
   Shards shards;
   const bool counted = source.extension() == ".json";
-  std::map<fs::path, IndexedShard> expected;
-  for (const IndexedShard& shard : counted ? read_index(source) : std::vector<IndexedShard>()) {
-    expected.emplace(shard.file.lexically_normal(), shard);
-  }
+  std::vector<IndexedShard> expected = counted ? read_index(source) : std::vector<IndexedShard>();
   const auto leave_out = [&](const std::string& why) {
     check(skip_broken, "{}", why);
     shards.left_out.push_back("a shard is left out: " + why);
@@ -314,18 +332,19 @@ Shards open_shards(const std::vector<fs::path>& files, const fs::path& source, b
     const std::size_t opened = shards.files.size();
     const std::int64_t passed_over = shards.passed_over;
     try {
-      const auto said = expected.extract(file.lexically_normal());
-      check(!counted || !said.empty(), "the index {} does not name {}", source.string(), file.string());
+      const std::optional<IndexedShard> said = taken_from(expected, file);
+      check(!counted || said, "the index {} does not name {}", source.string(), file.string());
       const fs::path local = io::local_file(file);
       add_shard(local, shards);
       const std::int64_t own = std::ssize(shards.samples) - static_cast<std::int64_t>(samples);
-      check(!counted || own == said.mapped().samples,
+      check(!counted || own == said->samples,
             "{} has {}, but the index {} says {}: it is cut short, or the index is of other shards", file.string(),
-            io::counted(own, "samples"), source.string(), counted ? said.mapped().samples : 0);
-      if (const auto bytes = counted ? said.mapped().bytes : std::nullopt) {
+            io::counted(own, "samples"), source.string(), said ? said->samples : 0);
+      if (const auto bytes = said ? said->bytes : std::nullopt) {
         const auto has = static_cast<std::int64_t>(fs::file_size(local));
-        check(has == *bytes, "{} has {} bytes, but the index {} says {}: it is another one by now", file.string(), has,
-              source.string(), *bytes);
+        check(has == *bytes,
+              "{} has {} bytes, but the index {} says {}: it has changed since, and the index is to be made anew",
+              file.string(), has, source.string(), *bytes);
       }
     } catch (const Error& error) {
       leave_out(error.what());
@@ -334,11 +353,8 @@ Shards open_shards(const std::vector<fs::path>& files, const fs::path& source, b
       shards.passed_over = passed_over;
     }
   }
-  for (const auto& [file, shard] : expected) {
-    leave_out(fmt::format("the index {} names {}, which is not there", source.string(),
-                          io::is_url(shard.file.native())
-                              ? shard.file.string()
-                              : file.lexically_relative(source.parent_path().lexically_normal()).string()));
+  for (const IndexedShard& shard : expected) {
+    leave_out(fmt::format("the index {} names {}, which is not there", source.string(), shard.url));
   }
   check(!shards.files.empty(), "{}: none of {} can be read: {}", source.string(),
         io::counted(std::ssize(files), "shards"), shards.left_out.empty() ? "" : shards.left_out.front());

@@ -103,14 +103,6 @@ std::string contents_of(const fs::path& path) {
   return fmt::format("contents {:016x}", sum);
 }
 
-// Says how any number of ranks give the same bits, where the number of threads has been chosen for this one.
-void note_bits_of_threads(const RunOptions& options, RankThreads& result) {
-  if (options.grad_shards > 0 && options.threads == 0) {
-    result.remark += fmt::format("{}note: other numbers of ranks give the same bits with --threads {}",
-                                 result.remark.empty() ? "" : "\n", result.threads);
-  }
-}
-
 // The number of updates behind a checkpoint; "none" without one.
 std::string step_of_checkpoint(const fs::path& checkpoint) {
   try {
@@ -144,10 +136,6 @@ std::vector<std::pair<std::string, std::string>> facts_in_common(const TaskOptio
     if (lies_here || option.name != "data_dir") {
       facts.emplace_back(option.flag(), lies_here ? contents_of(*path) : option_text(value));
     }
-  }
-  if (options.grad_shards > 0) {  // whose bits these decide
-    facts.emplace_back("threads", fmt::format("{}", kernels::threads()));
-    facts.emplace_back("instruction sets", kernels::instruction_sets());
   }
   if (!options.resume.empty()) {
     facts.emplace_back("step of the checkpoint", step_of_checkpoint(fs::path(options.resume) / "last"));
@@ -190,8 +178,35 @@ void check_same(dist::Communicator& ranks, const std::vector<std::pair<std::stri
   }
 }
 
+namespace {
+
+// Throws AgreedError unless all ranks compute by as many threads and the same instructions, which decide the last bits.
+void check_same_bits(dist::Communicator& ranks) {
+  const std::string threads = fmt::format("{}", kernels::threads());
+  const std::vector<std::string> all =
+      dist::all_gather(ranks, packed_texts({threads, kernels::instruction_sets(), kernels::cpu_name()}), "the start");
+  const std::vector<std::string> first = unpacked_texts(all.front());
+  for (std::size_t rank = 1; rank < all.size(); ++rank) {
+    const std::vector<std::string> other = unpacked_texts(all[rank]);
+    dist::check_agreed(
+        other[0] == first[0],
+        "rank {} computes by {} threads and rank 0 by {}, which --grad-shards cannot have: name the same "
+        "--threads for all",
+        rank, other[0], first[0]);
+    dist::check_agreed(other[1] == first[1],
+                       "rank {} on '{}' computes by other instruction sets than rank 0 on '{}', which --grad-shards "
+                       "cannot have: leave it out, or take machines of one kind",
+                       rank, other[2], first[2]);
+  }
+}
+
+}  // namespace
+
 void check_same_start(dist::Communicator& ranks, const TaskOptions& options, Task& task, DType dtype) {
   if (ranks.size() > 1) {
+    if (options.grad_shards > 0) {
+      check_same_bits(ranks);
+    }
     check_same(ranks, facts_in_common(options, task, dtype));
   }
 }
@@ -245,40 +260,77 @@ void check_same_weights(dist::Communicator& ranks, const nn::Network& network, s
   }
 }
 
+namespace {
+
+// What a rank has said of itself: its machine, and which of its cores it may use.
+struct RankPlace {
+  std::string host;
+  std::string cores;
+
+  std::int64_t count() const { return std::ranges::count(cores, '1'); }
+  bool shares_with(const RankPlace& other) const {
+    bool overlap = false;
+    for (std::size_t core = 0; core < std::min(cores.size(), other.cores.size()); ++core) {
+      overlap = overlap || (cores[core] == '1' && other.cores[core] == '1');
+    }
+    return host == other.host && overlap;
+  }
+};
+
+// The ranks that may use some of the cores of one of them, itself included.
+std::int64_t sharing_with(const RankPlace& place, const std::vector<RankPlace>& all) {
+  return std::ranges::count_if(all, [&](const RankPlace& other) { return other.shares_with(place); });
+}
+
+// The threads of a rank that is not told how many: its share of the cores, or what a process takes alone.
+int usual_threads(const RankPlace& place, const std::vector<RankPlace>& all) {
+  const std::int64_t sharing = sharing_with(place, all);
+  return sharing <= 1 || place.count() == 0 ? 0 : std::max(1, static_cast<int>(place.count() / sharing));
+}
+
+std::string note_of_bits(const RunOptions& options, int threads) {
+  return options.grad_shards > 0 && options.threads == 0
+             ? fmt::format("note: other numbers of ranks give the same bits with --threads {}", threads)
+             : "";
+}
+
+}  // namespace
+
 RankThreads threads_of_rank(dist::Communicator& ranks, const RunOptions& options) {
   const auto wanted = static_cast<int>(options.threads);
   RankThreads result;
   result.threads = wanted > 0 ? wanted : kernels::threads();
+  std::vector<std::string> remarks;
   if (ranks.size() == 1) {
-    result.remark = idle_of_one_rank(options);
-    note_bits_of_threads(options, result);
-    return result;
-  }
-  const std::string own = packed_texts({host_name(), own_cores()});
-  const std::vector<std::string> all = dist::all_gather(ranks, own, "the start");
-  const std::vector<std::string> here = unpacked_texts(own);
-  const auto cores = std::ranges::count(here[1], '1');
-  int sharing = 0;  // ranks that may use some of these cores
-  for (const std::string& one : all) {
-    const std::vector<std::string> there = unpacked_texts(one);
-    bool overlap = false;
-    for (std::size_t core = 0; core < std::min(here[1].size(), there[1].size()); ++core) {
-      overlap = overlap || (here[1][core] == '1' && there[1][core] == '1');
+    remarks = {idle_of_one_rank(options), note_of_bits(options, result.threads)};
+  } else {
+    const RankPlace here{host_name(), own_cores()};
+    std::vector<RankPlace> all;
+    std::vector<int> alone;  // the threads of each, if it has its cores for itself
+    const std::string own = packed_texts({here.host, here.cores, fmt::format("{}", kernels::threads())});
+    for (const std::string& one : dist::all_gather(ranks, own, "the start")) {
+      const std::vector<std::string> there = unpacked_texts(one);
+      all.push_back({there[0], there[1]});
+      alone.push_back(std::stoi(there[2]));
     }
-    sharing += there[0] == here[0] && overlap ? 1 : 0;
+    std::vector<int> usual;
+    for (std::size_t rank = 0; rank < all.size(); ++rank) {
+      const int threads = usual_threads(all[rank], all);
+      usual.push_back(threads > 0 ? threads : alone[rank]);
+    }
+    if (wanted == 0) {  // with --grad-shards all must have the same
+      result.threads =
+          options.grad_shards > 0 ? std::ranges::min(usual) : usual[static_cast<std::size_t>(ranks.rank())];
+    }
+    const std::int64_t sharing = sharing_with(here, all);
+    if (sharing > 1 && here.count() > 0 && result.threads * sharing > here.count()) {
+      remarks.push_back(fmt::format("note: {} of the ranks share {} of {}: each waits for the others", sharing,
+                                    io::counted(here.count(), "cores"), here.host));
+    }
+    remarks.push_back(note_of_bits(options, result.threads));
   }
-  if (sharing <= 1 || cores == 0) {
-    note_bits_of_threads(options, result);
-    return result;
-  }
-  if (wanted == 0) {
-    result.threads = std::max(1, static_cast<int>(cores) / sharing);
-  }
-  note_bits_of_threads(options, result);
-  if (static_cast<std::int64_t>(result.threads) * sharing > cores) {
-    result.remark = fmt::format("note: {} of {} share {} of {}: each waits for the others", sharing, "the ranks",
-                                io::counted(cores, "cores"), here[0]);
-  }
+  std::erase(remarks, "");
+  result.remark = fmt::format("{}", fmt::join(remarks, "\n"));
   return result;
 }
 

@@ -101,6 +101,15 @@ fs::path create_run_folder(const RunOptions& options, const std::string& name,
   return folder;
 }
 
+bool discard_run(const fs::path& folder) {
+  std::error_code error;
+  if (fs::is_symlink(folder, error)) {
+    return false;
+  }
+  fs::remove_all(folder, error);
+  return !error;
+}
+
 fs::path run_folder_of(const fs::path& path) {
   fs::path folder = path.has_filename() ? path : path.parent_path();
   if (!fs::exists(folder / "config.toml") && fs::exists(folder / "train-state.safetensors")) {
@@ -247,7 +256,7 @@ std::vector<std::string> changes_since(const fs::path& path, const TaskOptions& 
   }
   const std::map<std::string, std::string> before = read_facts(path);
   if (const auto cpu = before.find("cpu"); cpu != before.end() && cpu->second != kernels::cpu_name()) {
-    result.push_back(fmt::format("it began on '{}': on '{}' its numbers may differ in the last bits", cpu->second,
+    result.push_back(fmt::format("it ran on '{}': on '{}' its numbers may differ in the last bits", cpu->second,
                                  kernels::cpu_name()));
   }
   std::vector<std::string> counts;

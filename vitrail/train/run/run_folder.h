@@ -22,6 +22,9 @@ inline constexpr const char* held_out_source_fact = "held_out_of";
 /// What config.toml states about a run besides its options: names and values in order.
 using Facts = std::vector<std::pair<std::string, std::string>>;
 
+/// Removes a run folder in which nothing has been learnt, and says whether it is gone: one that is a link stays.
+bool discard_run(const std::filesystem::path& folder);
+
 /// Makes the folder of a new run in options.output with what `fill(temporary_folder)` writes, whole or not at all, and
 /// returns its path: --experiment, or else the date and `name`, with a number behind them if that folder exists. Throws
 /// Error if the run --experiment exists or is being made by another process.

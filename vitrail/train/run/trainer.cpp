@@ -277,10 +277,9 @@ FitResult Run::go() {
 
 std::string Run::ended_by(const std::string& error) {
   const std::string words = with_remedy(error, options_.batch_size);
-  if (options_.resume.empty() && counters_.step == 0 && ranks_.size() == 1) {
-    log_.reset();
-    fs::remove_all(folder_);
-    return words;
+  const bool is_new = options_.resume.empty() && counters_.step == 0 && ranks_.size() == 1;
+  if (is_new && discard_run(folder_)) {
+    return words + fmt::format("; nothing has been learnt yet, and '{}' is removed", folder_.string());
   }
   return fmt::format("{}; the checkpoint of step {} is whole: {} --resume {}{}", words, saved_step_, options_.command(),
                      io::shell_word(folder_.string()),

@@ -14,6 +14,7 @@
 #include <nlohmann/json.hpp>
 
 #include "vitrail/autograd/tape.h"
+#include "vitrail/data/dataset.h"
 #include "vitrail/data/dataset_part.h"
 #include "vitrail/io/file.h"
 #include "vitrail/io/json.h"
@@ -306,6 +307,25 @@ IndexChanges update_index(ImageIndex& index, const IndexEncoder& encoder, const 
     save(index);
   }
   return changes;
+}
+
+std::string path_of(const ImageIndex& index, std::int64_t image) {
+  const std::string& name = index.images[static_cast<std::size_t>(image)].name;
+  const bool is_folder = data::is_one_path(index.source) && !io::is_file(index.source);
+  return is_folder ? (fs::path(index.source) / name).string() : name;
+}
+
+bool is_gone(const ImageIndex& index, std::int64_t image) {
+  std::error_code none;
+  const std::string path = path_of(index, image);
+  if (!fs::is_directory(index.source, none) || fs::exists(path, none) || path.find("\ufffd") != std::string::npos) {
+    return false;
+  }
+  fs::path above = fs::path(path).parent_path();
+  while (!fs::exists(above, none) && above.has_relative_path()) {
+    above = above.parent_path();
+  }
+  return fs::is_directory(above, none);
 }
 
 std::vector<std::vector<Hit>> search(const ImageIndex& index, const Tensor& queries, std::int64_t count) {

@@ -78,6 +78,12 @@ IndexChanges update_index(ImageIndex& index, const IndexEncoder& encoder, const 
 /// Writes an index to a file, which is replaced as a whole.
 void save_index(const std::filesystem::path& file, const ImageIndex& index);
 
+/// Where an image of an index lies, as people name it: its path, if the source is a folder, or its name in an archive.
+std::string path_of(const ImageIndex& index, std::int64_t image);
+/// Whether an image of a folder lies no longer where it was. Of those in archives, and of names that are not UTF-8,
+/// which an index has otherwise, that is not told.
+bool is_gone(const ImageIndex& index, std::int64_t image);
+
 /// An image that was found, and its cosine with the query.
 struct Hit {
   std::int64_t image = 0;
