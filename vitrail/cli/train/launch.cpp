@@ -25,9 +25,9 @@
 #include "vitrail/cli/flags.h"
 #include "vitrail/cli/say.h"
 #include "vitrail/io/file.h"
-#include "vitrail/io/safetensors.h"
 #include "vitrail/io/toml.h"
 #include "vitrail/io/wording.h"
+#include "vitrail/train/run/checkpoint.h"
 #include "vitrail/train/run/interrupt.h"
 #include "vitrail/train/run/run_folder.h"
 #include "vitrail/train/run/run_log.h"
@@ -195,17 +195,6 @@ std::vector<Host> that_answer(std::vector<Host> hosts) {
   return hosts;
 }
 
-// The step of the last checkpoint of a run; -1 if there is none.
-std::int64_t step_of(const fs::path& run) {
-  try {
-    const auto metadata = io::Safetensors::open(run / "last/train-state.safetensors").metadata();
-    const auto step = metadata.find("step");
-    return step == metadata.end() ? -1 : std::stoll(step->second);
-  } catch (const std::exception&) {
-    return -1;
-  }
-}
-
 // What a config.toml has; nothing if there is none.
 nlohmann::json read_config(const fs::path& file) {
   return fs::exists(file) ? io::read_toml(file) : nlohmann::json::object();
@@ -324,12 +313,12 @@ int Launch::go() {
   if (resumes_) {
     const train::RunLock unused(run_);  // throws where another process is training in it
   }
-  const std::int64_t begun_at = step_of(run_);
+  const std::int64_t begun_at = train::step_of_checkpoint(run_ / "last");
   std::int64_t reached = begun_at;
   for (std::int64_t restarts = 0;;) {
     Watch watch(run_);
     const auto [status, by_force] = run_program(command(arguments), false, &watch);
-    const std::int64_t step = step_of(run_);
+    const std::int64_t step = train::step_of_checkpoint(run_ / "last");
     if (train::Interrupt::requested()) {
       if (by_force) {
         say("vitrail launch: it has not stopped within {} s and was ended; {}\n", time_to_save.count(),

@@ -145,6 +145,16 @@ TrainState load_train_state(const fs::path& folder, const nn::Network& network) 
   return state;
 }
 
+std::int64_t step_of_checkpoint(const fs::path& folder) {
+  try {
+    const auto metadata = io::Safetensors::open(folder / state_file).metadata();
+    const auto step = metadata.find("step");
+    return step == metadata.end() ? -1 : std::stoll(step->second);
+  } catch (const std::exception&) {
+    return -1;
+  }
+}
+
 void check_goes_on(const fs::path& folder, const Counters& saved, std::int64_t batches_per_epoch, std::int64_t epochs) {
   check(saved.batches_per_epoch == batches_per_epoch || saved.batch == 0,
         "the run '{}' stopped inside an epoch of {}, but now there are {}: the data or --batch-size changed",

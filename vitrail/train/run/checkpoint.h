@@ -43,6 +43,8 @@ struct TrainState {
 /// Reads the training state in `folder`. Throws Error, naming what is wrong, if it is damaged, or if it was not saved
 /// together with the weights of `network`, which were read from the same folder.
 TrainState load_train_state(const std::filesystem::path& folder, const nn::Network& network);
+/// The updates behind the checkpoint `folder`; -1 if it has no training state that can be read.
+std::int64_t step_of_checkpoint(const std::filesystem::path& folder);
 /// Throws Error if the run `folder` cannot go on from `saved` with so many batches an epoch and epochs in all: it
 /// stopped inside an epoch of other batches, or has trained more epochs.
 void check_goes_on(const std::filesystem::path& folder, const Counters& saved, std::int64_t batches_per_epoch,

@@ -15,7 +15,6 @@
 #include <unistd.h>
 
 #include "vitrail/dist/packed.h"
-#include "vitrail/io/safetensors.h"
 #include "vitrail/io/wording.h"
 #include "vitrail/kernels/cpu.h"
 #include "vitrail/train/run/checkpoint.h"
@@ -103,15 +102,6 @@ std::string contents_of(const fs::path& path) {
   return fmt::format("contents {:016x}", sum);
 }
 
-// The number of updates behind a checkpoint; "none" without one.
-std::string step_of_checkpoint(const fs::path& checkpoint) {
-  try {
-    return io::Safetensors::open(checkpoint / "train-state.safetensors").metadata().at("step");
-  } catch (const std::exception&) {
-    return "none";
-  }
-}
-
 std::string value_or_nothing(const std::vector<std::string>& lines, std::size_t at) {
   return at < lines.size() ? lines[at] : "nothing";
 }
@@ -138,7 +128,8 @@ std::vector<std::pair<std::string, std::string>> facts_in_common(const TaskOptio
     }
   }
   if (!options.resume.empty()) {
-    facts.emplace_back("step of the checkpoint", step_of_checkpoint(fs::path(options.resume) / "last"));
+    facts.emplace_back("step of the checkpoint",
+                       fmt::format("{}", step_of_checkpoint(fs::path(options.resume) / "last")));
   }
   facts.emplace_back("parameters", fmt::format("{}", task.network().parameters.count()));
   facts.emplace_back("batches an epoch", fmt::format("{}", task.batches().batches_per_epoch()));
@@ -262,10 +253,11 @@ void check_same_weights(dist::Communicator& ranks, const nn::Network& network, s
 
 namespace {
 
-// What a rank has said of itself: its machine, and which of its cores it may use.
+// What a rank says of itself: its machine, which of its cores it may use, and the threads that it takes alone.
 struct RankPlace {
   std::string host;
   std::string cores;
+  int threads = 1;
 
   std::int64_t count() const { return std::ranges::count(cores, '1'); }
   bool shares_with(const RankPlace& other) const {
@@ -277,15 +269,25 @@ struct RankPlace {
   }
 };
 
+std::vector<RankPlace> places_of(dist::Communicator& ranks) {
+  const std::string own = packed_texts({host_name(), own_cores(), fmt::format("{}", kernels::threads())});
+  std::vector<RankPlace> places;
+  for (const std::string& one : dist::all_gather(ranks, own, "the start")) {
+    const std::vector<std::string> words = unpacked_texts(one);
+    places.push_back({words[0], words[1], std::stoi(words[2])});
+  }
+  return places;
+}
+
 // The ranks that may use some of the cores of one of them, itself included.
 std::int64_t sharing_with(const RankPlace& place, const std::vector<RankPlace>& all) {
   return std::ranges::count_if(all, [&](const RankPlace& other) { return other.shares_with(place); });
 }
 
-// The threads of a rank that is not told how many: its share of the cores, or what a process takes alone.
+// The threads of a rank that is not told how many: its share of the cores.
 int usual_threads(const RankPlace& place, const std::vector<RankPlace>& all) {
   const std::int64_t sharing = sharing_with(place, all);
-  return sharing <= 1 || place.count() == 0 ? 0 : std::max(1, static_cast<int>(place.count() / sharing));
+  return sharing <= 1 ? place.threads : std::max(1, static_cast<int>(place.count() / sharing));
 }
 
 std::string note_of_bits(const RunOptions& options, int threads) {
@@ -302,33 +304,25 @@ RankThreads threads_of_rank(dist::Communicator& ranks, const RunOptions& options
   result.threads = wanted > 0 ? wanted : kernels::threads();
   std::vector<std::string> remarks;
   if (ranks.size() == 1) {
-    remarks = {idle_of_one_rank(options), note_of_bits(options, result.threads)};
+    remarks.push_back(idle_of_one_rank(options));
   } else {
-    const RankPlace here{host_name(), own_cores()};
-    std::vector<RankPlace> all;
-    std::vector<int> alone;  // the threads of each, if it has its cores for itself
-    const std::string own = packed_texts({here.host, here.cores, fmt::format("{}", kernels::threads())});
-    for (const std::string& one : dist::all_gather(ranks, own, "the start")) {
-      const std::vector<std::string> there = unpacked_texts(one);
-      all.push_back({there[0], there[1]});
-      alone.push_back(std::stoi(there[2]));
+    const std::vector<RankPlace> places = places_of(ranks);
+    const RankPlace& here = places[static_cast<std::size_t>(ranks.rank())];
+    if (wanted == 0) {
+      result.threads = usual_threads(here, places);
+      for (const RankPlace& other : places) {
+        if (options.grad_shards > 0) {  // all must have the same
+          result.threads = std::min(result.threads, usual_threads(other, places));
+        }
+      }
     }
-    std::vector<int> usual;
-    for (std::size_t rank = 0; rank < all.size(); ++rank) {
-      const int threads = usual_threads(all[rank], all);
-      usual.push_back(threads > 0 ? threads : alone[rank]);
-    }
-    if (wanted == 0) {  // with --grad-shards all must have the same
-      result.threads =
-          options.grad_shards > 0 ? std::ranges::min(usual) : usual[static_cast<std::size_t>(ranks.rank())];
-    }
-    const std::int64_t sharing = sharing_with(here, all);
-    if (sharing > 1 && here.count() > 0 && result.threads * sharing > here.count()) {
+    const std::int64_t sharing = sharing_with(here, places);
+    if (sharing > 1 && result.threads * sharing > here.count()) {
       remarks.push_back(fmt::format("note: {} of the ranks share {} of {}: each waits for the others", sharing,
                                     io::counted(here.count(), "cores"), here.host));
     }
-    remarks.push_back(note_of_bits(options, result.threads));
   }
+  remarks.push_back(note_of_bits(options, result.threads));
   std::erase(remarks, "");
   result.remark = fmt::format("{}", fmt::join(remarks, "\n"));
   return result;
