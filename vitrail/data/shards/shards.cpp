@@ -8,6 +8,7 @@
 #include <optional>
 #include <set>
 #include <sstream>
+#include <utility>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -118,21 +119,45 @@ fs::path whole_path(const fs::path& file) {
   return io::is_url(file.native()) ? file : fs::absolute(file).lexically_normal();
 }
 
-// Takes what an index says of a file out of it: by its path or, where the file lies elsewhere than the index says,
-// beside it for instance, by its name, if one alone is called so.
-std::optional<IndexedShard> taken_from(std::vector<IndexedShard>& index, const fs::path& file) {
-  auto found = std::ranges::find(index, whole_path(file), [](const IndexedShard& one) { return whole_path(one.file); });
-  if (found == index.end()) {
-    const auto is_called_so = [&](const IndexedShard& one) { return one.file.filename() == file.filename(); };
-    found = std::ranges::count_if(index, is_called_so) == 1 ? std::ranges::find_if(index, is_called_so) : index.end();
+// What an index says of files, each of which is taken once: by its path or, where the file lies elsewhere than the
+// index says, beside it for instance, by its name, if one alone is called so.
+class IndexOfShards {
+ public:
+  explicit IndexOfShards(std::vector<IndexedShard> shards) : shards_(std::move(shards)), taken_(shards_.size(), false) {
+    for (std::size_t i = 0; i < shards_.size(); ++i) {
+      by_path_.emplace(whole_path(shards_[i].file), i);
+      by_name_.emplace(shards_[i].file.filename().string(), i);
+    }
   }
-  if (found == index.end()) {
-    return std::nullopt;
+  const IndexedShard* take(const fs::path& file) {
+    const auto path = by_path_.find(whole_path(file));
+    const std::string name = file.filename().string();
+    if (path == by_path_.end() && by_name_.count(name) != 1) {
+      return nullptr;
+    }
+    const std::size_t at = path != by_path_.end() ? path->second : by_name_.find(name)->second;
+    if (taken_[at]) {
+      return nullptr;
+    }
+    taken_[at] = true;
+    return &shards_[at];
   }
-  std::optional<IndexedShard> taken = std::move(*found);
-  index.erase(found);
-  return taken;
-}
+  std::vector<std::string> not_taken() const {  // as the index names them
+    std::vector<std::string> urls;
+    for (std::size_t i = 0; i < shards_.size(); ++i) {
+      if (!taken_[i]) {
+        urls.push_back(shards_[i].url);
+      }
+    }
+    return urls;
+  }
+
+ private:
+  std::vector<IndexedShard> shards_;
+  std::vector<bool> taken_;
+  std::map<fs::path, std::size_t> by_path_;
+  std::multimap<std::string, std::size_t> by_name_;
+};
 
 // The key of a sample, and what the file is of it: "cat/1" and "jpg" of "cat/1.jpg"; no dot, no sample.
 std::optional<std::pair<std::string, std::string>> key_of(const std::string& name) {
@@ -322,7 +347,7 @@ bool holds_samples(const io::Tar& tar) {
 Shards open_shards(const std::vector<fs::path>& files, const fs::path& source, bool skip_broken) {
   Shards shards;
   const bool counted = source.extension() == ".json";
-  std::vector<IndexedShard> expected = counted ? read_index(source) : std::vector<IndexedShard>();
+  IndexOfShards expected(counted ? read_index(source) : std::vector<IndexedShard>());
   const auto leave_out = [&](const std::string& why) {
     check(skip_broken, "{}", why);
     shards.left_out.push_back("a shard is left out: " + why);
@@ -332,15 +357,15 @@ Shards open_shards(const std::vector<fs::path>& files, const fs::path& source, b
     const std::size_t opened = shards.files.size();
     const std::int64_t passed_over = shards.passed_over;
     try {
-      const std::optional<IndexedShard> said = taken_from(expected, file);
-      check(!counted || said, "the index {} does not name {}", source.string(), file.string());
+      const IndexedShard* const said = expected.take(file);
+      check(!counted || said != nullptr, "the index {} does not name {}", source.string(), file.string());
       const fs::path local = io::local_file(file);
       add_shard(local, shards);
       const std::int64_t own = std::ssize(shards.samples) - static_cast<std::int64_t>(samples);
       check(!counted || own == said->samples,
             "{} has {}, but the index {} says {}: it is cut short, or the index is of other shards", file.string(),
-            io::counted(own, "samples"), source.string(), said ? said->samples : 0);
-      if (const auto bytes = said ? said->bytes : std::nullopt) {
+            io::counted(own, "samples"), source.string(), said != nullptr ? said->samples : 0);
+      if (const auto bytes = said != nullptr ? said->bytes : std::nullopt) {
         const auto has = static_cast<std::int64_t>(fs::file_size(local));
         check(has == *bytes,
               "{} has {} bytes, but the index {} says {}: it has changed since, and the index is to be made anew",
@@ -353,8 +378,8 @@ Shards open_shards(const std::vector<fs::path>& files, const fs::path& source, b
       shards.passed_over = passed_over;
     }
   }
-  for (const IndexedShard& shard : expected) {
-    leave_out(fmt::format("the index {} names {}, which is not there", source.string(), shard.url));
+  for (const std::string& url : expected.not_taken()) {
+    leave_out(fmt::format("the index {} names {}, which is not there", source.string(), url));
   }
   check(!shards.files.empty(), "{}: none of {} can be read: {}", source.string(),
         io::counted(std::ssize(files), "shards"), shards.left_out.empty() ? "" : shards.left_out.front());
