@@ -14,6 +14,7 @@
 
 #include "vitrail/io/file.h"
 #include "vitrail/tensor/error.h"
+#include "vitrail/tensor/host.h"
 
 namespace vitrail::io {
 
@@ -166,11 +167,7 @@ fs::path event_file(const fs::path& folder) {
   if (!newest.empty()) {
     return newest;
   }
-  std::array<char, 256> host{};
-  if (::gethostname(host.data(), host.size() - 1) != 0) {
-    host[0] = '\0';
-  }
-  return folder / fmt::format("events.out.tfevents.{:010}.{}.{}", static_cast<std::int64_t>(now()), host.data(),
+  return folder / fmt::format("events.out.tfevents.{:010}.{}.{}", static_cast<std::int64_t>(now()), host_name(),
                               static_cast<std::int64_t>(::getpid()));
 }
 

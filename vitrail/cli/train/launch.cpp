@@ -1,6 +1,5 @@
 // `vitrail launch` starts a training on several ranks, and starts it again from its last checkpoint if it breaks off.
 #include <algorithm>
-#include <array>
 #include <chrono>
 #include <csignal>
 #include <ctime>
@@ -27,6 +26,7 @@
 #include "vitrail/io/file.h"
 #include "vitrail/io/toml.h"
 #include "vitrail/io/wording.h"
+#include "vitrail/tensor/host.h"
 #include "vitrail/train/run/checkpoint.h"
 #include "vitrail/train/run/interrupt.h"
 #include "vitrail/train/run/run_folder.h"
@@ -177,9 +177,7 @@ Ended run_program(const std::vector<std::string>& words, bool quiet = false, Wat
 
 // The hosts that answer. Open MPI reaches them by ssh too.
 std::vector<Host> that_answer(std::vector<Host> hosts) {
-  std::array<char, 256> own{};
-  gethostname(own.data(), own.size() - 1);
-  const std::string here = own.data();
+  const std::string here = host_name();
   std::erase_if(hosts, [&here](const Host& host) {
     const bool is_here = host.name == "localhost" || host.name == "127.0.0.1" || host.name == here ||
                          host.name == here.substr(0, here.find('.'));

@@ -293,14 +293,12 @@ void search_images(const SearchFlags& flags) {
         sheet.back().push_back(image ? cell(*image, fmt::format("{:.3f}", hit.cosine)) : cell("not there any more"));
       }
     }
-    for (const train::Hit& hit : hits) {
-      if (train::is_gone(index, hit.image)) {
-        gone.insert(hit.image);
-      }
-    }
     nlohmann::ordered_json found = nlohmann::ordered_json::array();
     for (const train::Hit& hit : hits) {
       found.push_back({{"image", train::path_of(index, hit.image)}, {"cosine", hit.cosine}});
+      if (train::is_gone(index, hit.image)) {
+        gone.insert(hit.image);
+      }
     }
     json.push_back({{"query", io::as_utf8(query)}, {"found", found}});
   };

@@ -77,7 +77,7 @@ bool has_drop_path(const std::string& source, models::CreateOptions create) {
 
 // How many epochs a file of ready-made views is for.
 std::int64_t epochs_of_views(const std::string& file) {
-  const Shape shape = io::Safetensors::open(file).get("view0").shape();
+  const Shape shape = io::Safetensors::open(file).shape("view0");
   return shape.rank() == 5 ? shape[0] : 1;
 }
 

@@ -1,7 +1,6 @@
 #include "vitrail/train/run/ranks.h"
 
 #include <algorithm>
-#include <array>
 #include <filesystem>
 #include <functional>
 #include <set>
@@ -12,11 +11,11 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <sched.h>
-#include <unistd.h>
 
 #include "vitrail/dist/packed.h"
 #include "vitrail/io/wording.h"
 #include "vitrail/kernels/cpu.h"
+#include "vitrail/tensor/host.h"
 #include "vitrail/train/run/checkpoint.h"
 #include "vitrail/train/run/digest.h"
 #include "vitrail/train/run/learner.h"
@@ -39,11 +38,6 @@ std::string packed_texts(const std::vector<std::string>& texts) {
   dist::Packer packer;
   packer.put_texts(texts);
   return packer.bytes();
-}
-
-std::string host_name() {
-  std::array<char, 256> name{};
-  return gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "?";
 }
 
 // The cores that this process may use.
