@@ -56,13 +56,6 @@ int largest_of(std::initializer_list<const char*> names) {
   return largest;
 }
 
-// What the launchers of MPI programs tell each process: the number of ranks.
-int announced_ranks() {
-  // Slurm sets its variable for `sbatch` scripts too; only steps that are started for MPI have a rank of PMIx.
-  const bool is_step = std::getenv("PMIX_RANK") != nullptr;
-  return std::max({1, largest_of({"OMPI_COMM_WORLD_SIZE", "PMI_SIZE"}), is_step ? largest_of({"SLURM_NTASKS"}) : 0});
-}
-
 std::span<std::byte> bytes_of(std::string& text) { return std::as_writable_bytes(std::span(text.data(), text.size())); }
 std::span<const std::byte> bytes_of(const std::string& text) {
   return std::as_bytes(std::span(text.data(), text.size()));
@@ -83,6 +76,12 @@ std::optional<double> Communicator::seconds_without(int rank) const {
 std::unique_ptr<Communicator> alone() { return std::make_unique<Alone>(); }
 
 int announced_rank() { return largest_of({"OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK"}); }
+
+int announced_ranks() {
+  // Slurm sets its variable for `sbatch` scripts too; only steps that are started for MPI have a rank of PMIx.
+  const bool is_step = std::getenv("PMIX_RANK") != nullptr;
+  return std::max({1, largest_of({"OMPI_COMM_WORLD_SIZE", "PMI_SIZE"}), is_step ? largest_of({"SLURM_NTASKS"}) : 0});
+}
 
 bool has_mpi() { return mpi_is_built; }
 

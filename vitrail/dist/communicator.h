@@ -56,6 +56,9 @@ class Communicator {
   virtual std::unique_ptr<Message> send(std::span<const std::byte> bytes, int to, int tag) = 0;
   /// Begins to receive a message of exactly that many bytes.
   std::unique_ptr<Message> receive(std::span<std::byte> bytes, int from, int tag);
+  /// Starts a thread on the core `core` that moves messages on while this one computes, until what it returns is gone:
+  /// without it they move when this rank asks for one of them. Throws Error if this process may not use that core.
+  virtual std::shared_ptr<void> move_messages_from(int /*core*/) { return nullptr; }
   /// Ends this rank with the exit status 1, and so all of them: the launcher ends the others.
   [[noreturn]] virtual void abort() = 0;
 
@@ -81,13 +84,16 @@ std::unique_ptr<Communicator> alone();
 /// Throws Error if it is one of several and this program was built without MPI. To be called once. Where others of them
 /// do not start within `timeout` seconds, this process says so and ends.
 std::unique_ptr<Communicator> started_ranks(double timeout = 120);
-/// The number that the launcher has given this process; 0 if it was started by itself. Known before started_ranks().
+/// The number that the launcher has given this process, 0 if it was started by itself, and how many there are. Known
+/// before started_ranks().
 int announced_rank();
+int announced_ranks();
 /// Whether this program was built with MPI.
 bool has_mpi();
 
-/// Tags of messages: those of the functions below and of the sharded optimizer, and the first that others may use.
-enum Tag : int { sizes_tag, bytes_tag, weights_tag, moments_tag, first_free_tag };
+/// Tags of messages: those of the functions below, of the sharded optimizer and of files, and the first that others may
+/// use.
+enum Tag : int { sizes_tag, bytes_tag, weights_tag, moments_tag, files_tag, first_free_tag };
 
 /// A message that is waited for, and the rank that it comes from or goes to.
 struct Awaited {

@@ -1,6 +1,7 @@
 #include "vitrail/dist/mpi.h"
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <cstdio>
@@ -13,6 +14,8 @@
 
 #ifdef VITRAIL_MPI
 #include <mpi.h>
+#include <pthread.h>
+#include <sched.h>
 #endif
 
 namespace vitrail::dist {
@@ -20,14 +23,85 @@ namespace vitrail::dist {
 #ifdef VITRAIL_MPI
 namespace {
 
+// MPI has calls from one thread at a time.
+struct Calls {
+  std::mutex mutex;
+  std::atomic<int> under_way = 0;  // messages that are not done
+};
+
 class MpiMessage final : public Message {
  public:
+  explicit MpiMessage(Calls& calls) : calls_(calls) { ++calls_.under_way; }
+  ~MpiMessage() override { end(); }
+  MpiMessage(const MpiMessage&) = delete;
+  MpiMessage& operator=(const MpiMessage&) = delete;
+
   bool done() override {
+    const std::unique_lock lock(calls_.mutex, std::try_to_lock);
     int done = 0;
-    MPI_Test(&request, &done, MPI_STATUS_IGNORE);
+    if (lock) {  // else the other thread is moving messages on
+      MPI_Test(&request, &done, MPI_STATUS_IGNORE);
+    }
+    if (done != 0) {
+      end();
+    }
     return done != 0;
   }
   MPI_Request request = MPI_REQUEST_NULL;
+
+ private:
+  void end() {
+    if (!ended_) {
+      ended_ = true;
+      --calls_.under_way;
+    }
+  }
+
+  Calls& calls_;
+  bool ended_ = false;
+};
+
+// A thread on a core of its own that moves messages on.
+class Mover {
+ public:
+  Mover(Calls& calls, int core) : calls_(calls) {
+    cpu_set_t set;
+    CPU_ZERO(&set);
+    if (core < CPU_SETSIZE) {
+      CPU_SET(core, &set);
+    }
+    thread_ = std::thread([this] { move(); });
+    if (pthread_setaffinity_np(thread_.native_handle(), sizeof(set), &set) != 0) {
+      stop();
+      fail("--comm-thread: there is no core {} that this process may use", core);
+    }
+  }
+  ~Mover() { stop(); }
+  Mover(const Mover&) = delete;
+  Mover& operator=(const Mover&) = delete;
+
+ private:
+  void stop() {
+    stops_ = true;
+    thread_.join();
+  }
+  void move() {
+    constexpr std::chrono::microseconds between_looks(20);
+    constexpr std::chrono::microseconds while_idle(500);
+    while (!stops_) {
+      const bool idle = calls_.under_way == 0;
+      if (!idle) {
+        const std::lock_guard lock(calls_.mutex);
+        int found = 0;
+        MPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, MPI_COMM_WORLD, &found, MPI_STATUS_IGNORE);  // which moves all of them
+      }
+      std::this_thread::sleep_for(idle ? while_idle : between_looks);
+    }
+  }
+
+  Calls& calls_;
+  std::atomic<bool> stops_ = false;
+  std::thread thread_;
 };
 
 int length(std::size_t bytes) {
@@ -81,8 +155,9 @@ class Mpi final : public Communicator {
     int threads = 0;
     {
       const Deadline deadline(std::max(timeout, least_seconds_to_start));
-      MPI_Init_thread(nullptr, nullptr, MPI_THREAD_FUNNELED, &threads);
+      MPI_Init_thread(nullptr, nullptr, MPI_THREAD_SERIALIZED, &threads);
     }
+    several_threads_ = threads >= MPI_THREAD_SERIALIZED;
     MPI_Comm_rank(MPI_COMM_WORLD, &rank_);
     MPI_Comm_size(MPI_COMM_WORLD, &size_);
   }
@@ -93,14 +168,20 @@ class Mpi final : public Communicator {
   int rank() const override { return rank_; }
   int size() const override { return size_; }
   std::unique_ptr<Message> send(std::span<const std::byte> bytes, int to, int tag) override {
-    auto message = std::make_unique<MpiMessage>();
+    auto message = std::make_unique<MpiMessage>(calls_);
+    const std::lock_guard lock(calls_.mutex);
     MPI_Isend(bytes.data(), length(bytes.size()), MPI_BYTE, to, tag, MPI_COMM_WORLD, &message->request);
     return message;
   }
   std::unique_ptr<Message> begin_receive(std::span<std::byte> bytes, int from, int tag) override {
-    auto message = std::make_unique<MpiMessage>();
+    auto message = std::make_unique<MpiMessage>(calls_);
+    const std::lock_guard lock(calls_.mutex);
     MPI_Irecv(bytes.data(), length(bytes.size()), MPI_BYTE, from, tag, MPI_COMM_WORLD, &message->request);
     return message;
+  }
+  std::shared_ptr<void> move_messages_from(int core) override {
+    check(several_threads_, "--comm-thread: this MPI has calls from one thread alone");
+    return std::make_shared<Mover>(calls_, core);
   }
   [[noreturn]] void abort() override {
     // MPI_Abort would wait until the launcher kills this process, which may give the others long to end.
@@ -111,6 +192,8 @@ class Mpi final : public Communicator {
  private:
   int rank_ = 0;
   int size_ = 1;
+  bool several_threads_ = false;
+  Calls calls_;
 };
 
 }  // namespace

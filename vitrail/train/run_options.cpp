@@ -313,6 +313,11 @@ void add_rank_options(OptionList& list, RunOptions& o) {
       .at_least(0);
   list.add("all_ranks_log", o.all_ranks_log, "DIR",
            "Folder for what the ranks but the first have to say, which is not printed: rank-1.log …");
+  list.add("comm_thread", o.comm_thread, "CORE",
+           "A thread on this core moves messages while the others compute; the ranks of a machine take CORE, CORE + 1, "
+           "… (-1: none)")
+      .at_least(-1)
+      .at_most(1 << 20);
   list.add("comm_timeout", o.comm_timeout, "SECONDS", "After this long without another rank, say which, and end")
       .positive()
       .at_most(1e6);

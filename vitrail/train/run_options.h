@@ -70,6 +70,7 @@ struct RunOptions {
   std::int64_t zero = 0;  ///< what the ranks share: 1: the optimizer's state, 2: the summed gradients too
   std::int64_t check_every = 1000;
   double comm_timeout = 120;
+  std::int64_t comm_thread = -1;  // -1: none
   std::string all_ranks_log;
 
   // The run

@@ -171,6 +171,64 @@ TEST_F(Ranks, KilledOnFourGoOnWithTwo) {
   }
 }
 
+// A run whose folder lies on the machine of rank 0 alone: here the other rank looks for the same path elsewhere.
+TEST_F(Ranks, GoOnWithARunThatOnlyTheFirstHas) {
+  for (const auto& [kind, arguments] : {std::pair{"vit", images()}, std::pair{"gpt", text()}}) {
+    const std::string longer = arguments + " --epochs 5";
+    const std::string whole = fmt::format("{}-undivided", kind);
+    const std::string name = fmt::format("{}-of-one-machine", kind);
+    ASSERT_EQ(vitrail(longer + named(whole)).status, 0);
+    EXPECT_NE(killed(2, longer, name), 0);
+    const std::string elsewhere = path(fmt::format("{}-elsewhere", kind));
+    const std::string temporary = path(fmt::format("{}-tmp", kind));
+    fs::create_directories(elsewhere);
+    fs::create_directories(temporary);
+    const std::string resumed = "train --resume runs/" + name;
+    const std::string at = fmt::format("{}mpirun --oversubscribe --bind-to none -n 1 --wdir {}", as_anybody, path(""));
+    const std::string other = fmt::format(" : -n 1 --wdir {} -x TMPDIR={} {} {}", elsewhere, temporary,
+                                          std::string(VITRAIL_PROGRAM), resumed);
+    const Outcome outcome = vitrail(resumed + other, "", at);
+    ASSERT_EQ(outcome.status, 0) << outcome.err;
+    EXPECT_THAT(outcome.err, HasSubstr("rank 1 does not have this checkpoint of the run and gets it from rank 0 (0."));
+    EXPECT_THAT(outcome.out, HasSubstr("going on after step"));
+    EXPECT_EQ(weights(name), weights(whole)) << name;
+    EXPECT_TRUE(fs::is_empty(temporary));
+    EXPECT_TRUE(fs::is_empty(elsewhere));
+    // What is wrong on one rank alone is said by it, what is wrong on all once; no copy is left.
+    const auto resume_otherwise = [&](const std::string& here, const std::string& there) {
+      return vitrail(resumed + here + other + there, "", at);
+    };
+    const Outcome alone = resume_otherwise(" --epochs 9", " --epochs -3");
+    EXPECT_NE(alone.status, 0);
+    EXPECT_THAT(alone.err, HasSubstr("vitrail: rank 1: --epochs must be"));
+    EXPECT_THAT(resume_otherwise("", " --nonsense").err, HasSubstr("rank 1: there is no flag '--nonsense'"));
+    const Outcome all = resume_otherwise(" --epochs -3", " --epochs -3");
+    EXPECT_EQ(all.status, 2);
+    EXPECT_THAT(all.err, AllOf(HasSubstr("vitrail train: --epochs must be"), Not(HasSubstr("rank 1: --epochs"))));
+    EXPECT_THAT(resume_otherwise(" --epochs 1", " --epochs 1").err,
+                HasSubstr("the run 'runs/" + name + "' is in epoch"));
+    EXPECT_TRUE(fs::is_empty(temporary));
+    // A run that nobody has is refused as by one process.
+    const Outcome none = vitrail("train --resume runs/none : -n 1 --wdir " + elsewhere + " " +
+                                     std::string(VITRAIL_PROGRAM) + " train --resume runs/none",
+                                 "", at);
+    EXPECT_NE(none.status, 0);
+    EXPECT_THAT(none.err, HasSubstr("'runs/none' is not a run folder: it has no config.toml"));
+  }
+}
+
+TEST_F(Ranks, HaveAThreadForTheirMessages) {
+  ASSERT_EQ(vitrail(images() + named("without-thread")).status, 0);
+  const Outcome with = on(2, images() + named("with-thread") + " --comm-thread 0");
+  ASSERT_EQ(with.status, 0) << with.err;
+  EXPECT_EQ(weights("with-thread"), weights("without-thread"));
+  const Outcome nowhere = on(2, images() + named("nowhere") + " --comm-thread 5000");
+  EXPECT_NE(nowhere.status, 0);
+  EXPECT_THAT(nowhere.err, HasSubstr("--comm-thread: there is no core 5000 that this process may use"));
+  EXPECT_THAT(vitrail(images() + named("one-with-thread") + " --comm-thread 0").out,
+              HasSubstr("note: --comm-thread is for several ranks"));
+}
+
 // Other instructions, or another number of threads, give other bits, which --grad-shards promises to be the same.
 TEST_F(Ranks, OfUnlikeProcessorsShareNoBits) {
 #ifndef __x86_64__

@@ -1,10 +1,16 @@
 // The commands `vitrail train` and `vitrail pretrain`, which fit a network to data, with labels and without.
 #include <algorithm>
+#include <chrono>
 #include <cstdio>
+#include <cstdlib>
+#include <exception>
 #include <filesystem>
 #include <initializer_list>
 #include <memory>
+#include <optional>
 #include <string_view>
+#include <thread>
+#include <utility>
 
 #include <CLI/CLI.hpp>
 #include <fmt/core.h>
@@ -26,6 +32,7 @@
 #include "vitrail/models/joint/vqa_folder.h"
 #include "vitrail/models/text/text_model.h"
 #include "vitrail/train/run/interrupt.h"
+#include "vitrail/train/run/run_copy.h"
 #include "vitrail/train/run/run_folder.h"
 #include "vitrail/train/run/trainer.h"
 #include "vitrail/train/tasks/registry.h"
@@ -143,9 +150,9 @@ class TaskFlags {
   }
 
   // The options: values of the command line override those of --config or of the run that is resumed, and these
-  // override the defaults.
-  std::unique_ptr<train::TaskOptions> options() const {
-    const std::string resumed = flags_.given("resume");
+  // override the defaults. `run` is where this rank reads the run of --resume, if not in the folder that is named.
+  std::unique_ptr<train::TaskOptions> options(const std::string& run = "") const {
+    const std::string resumed = run.empty() ? flags_.given("resume") : run;
     check_usage(config_.empty() || resumed.empty(),
                 "--config and --resume exclude each other: a run that is resumed has its own config.toml");
     std::unique_ptr<train::TaskOptions> options = kind_.defaults();
@@ -177,20 +184,20 @@ class TaskFlags {
         classes->set({});  // the number that the data gave
       }
       train::changed_options(config, *options);  // before anything is loaded into a network that cannot hold it
-      check_data(list, *options);
+      check_data(list, *options, flags_.given("resume"));
     }
     return options;
   }
 
  private:
-  // Throws Error if the data of a run that goes on have moved.
-  static void check_data(const train::OptionList& list, const train::TaskOptions& options) {
+  // Throws Error if the data of a run that goes on, which the user has named so, have moved.
+  static void check_data(const train::OptionList& list, const train::TaskOptions& options, const std::string& run) {
     for (const train::Option& option : list.all()) {
       const std::string path = option.positional.empty() ? "" : std::get<std::string>(option.get());
       std::error_code error;
       check(path.empty() || !data::is_one_path(path) || std::filesystem::exists(path, error),
-            "'{}', with the data of the run '{}', is not there: name them again by {} {} --resume {}", path,
-            options.resume, options.command(), option.positional, io::shell_word(options.resume));
+            "'{}', with the data of the run '{}', is not there: name them again by {} {} --resume {}", path, run,
+            options.command(), option.positional, io::shell_word(run));
     }
   }
 
@@ -198,6 +205,112 @@ class TaskFlags {
   OptionFlags flags_;
   std::string config_;
   std::string dtype_;
+};
+
+// Says what this rank alone has failed of, and ends all: the others would wait for it.
+void end_all(dist::Communicator& ranks, const std::exception& error) {
+  say_why("vitrail", error.what());
+  ranks.abort();
+}
+
+// The ranks that go on with a run, of which this process is one. They start before there are flags, which are those of
+// the run's task, and the run may lie on the machine of rank 0 alone.
+class ResumingRanks {
+ public:
+  ResumingRanks(std::string_view command, const std::vector<std::string>& arguments) {
+    const std::string run = value_of(arguments, "--resume");
+    const bool resumes = !run.empty() && arguments.front() == command && dist::announced_ranks() > 1;
+    if (!resumes) {
+      kind_ = &task_of(command, arguments);
+      return;
+    }
+    const double seconds = seconds_to_wait(run, value_of(arguments, "--comm-timeout"));
+    ranks_ = dist::started_ranks(seconds);
+    ranks_->timeout = seconds;
+    ranks_->stopping = train::Interrupt::requested;
+    const train::Interrupt interrupt;
+    try {
+      copy_.emplace(*ranks_, run, [](const std::string& note) { say("{}\n", note); });
+      std::vector<std::string> own = arguments;
+      own.insert(own.end(), {"--resume", folder()});
+      kind_ = &task_of(command, own);
+    } catch (const std::exception& error) {
+      loaded();
+      end_all(*ranks_, error);
+    }
+  }
+  ~ResumingRanks() {
+    if (ranks_) {  // the command line was refused, perhaps on this rank alone: MPI would wait for the others
+      std::thread([] {
+        std::this_thread::sleep_for(std::chrono::milliseconds(500));
+        std::_Exit(usage_status);
+      }).detach();
+    }
+  }
+  ResumingRanks(const ResumingRanks&) = delete;
+  ResumingRanks& operator=(const ResumingRanks&) = delete;
+
+  const train::TaskKind& kind() const { return *kind_; }
+  // What the flags say, of the run that this rank reads. What they all fail of is thrown.
+  std::unique_ptr<train::TaskOptions> options(const TaskFlags& flags) {
+    std::unique_ptr<train::TaskOptions> options;
+    std::exception_ptr failed;
+    bool is_usage = false;
+    std::string why;
+    try {
+      options = flags.options(folder());
+    } catch (const std::exception& error) {
+      failed = std::current_exception();
+      is_usage = dynamic_cast<const CLI::Error*>(&error) != nullptr;
+      why = error.what();
+      loaded();
+    }
+    if (ranks_) {
+      const std::vector<std::string> all = dist::all_gather(*ranks_, failed ? "failed" : "", "the start");
+      if (failed && std::ranges::count(all, "failed") < std::ssize(all)) {
+        end_all(*ranks_, Error(why));
+      }
+    }
+    if (failed && ranks_ && ranks_->rank() > 0) {
+      throw CLI::RuntimeError(is_usage ? usage_status : EXIT_FAILURE);  // rank 0 says why
+    }
+    if (failed) {
+      std::rethrow_exception(failed);
+    }
+    return options;
+  }
+  // The ranks, which start now if they have not yet.
+  std::unique_ptr<dist::Communicator> take_ranks(double timeout) {
+    return ranks_ ? std::move(ranks_) : dist::started_ranks(timeout);
+  }
+  void loaded() {
+    if (copy_) {
+      copy_->remove();
+    }
+  }
+
+ private:
+  std::string folder() const { return copy_ ? copy_->folder().string() : ""; }
+
+  // How long a rank waits for others: as the flag says, or the run, where it lies here.
+  static double seconds_to_wait(const std::string& run, const std::string& flag) {
+    double seconds = std::strtod(flag.c_str(), nullptr);
+    if (!(seconds > 0)) {
+      seconds = train::RunOptions().comm_timeout;
+      try {
+        const std::unique_ptr<train::TaskOptions> options = train::task_kind_of_run(run).defaults();
+        train::resume(run, *options);
+        seconds = options->comm_timeout;
+      } catch (const std::exception&) {  // it lies elsewhere, or is refused when its options are asked for
+        return seconds;
+      }
+    }
+    return seconds;
+  }
+
+  const train::TaskKind* kind_ = nullptr;
+  std::unique_ptr<dist::Communicator> ranks_;
+  std::optional<train::RunCopy> copy_;
 };
 
 using Log = std::unique_ptr<std::FILE, int (*)(std::FILE*)>;
@@ -220,28 +333,35 @@ bool learns_images_alone(const std::string& kind) {
   return kind == "mae" || kind == "simclr" || kind == "mocov3" || kind == "dino" || kind == "autoencoder";
 }
 
-void run_training(const train::TaskOptions& options) {
-  const std::unique_ptr<dist::Communicator> ranks = dist::started_ranks(options.comm_timeout);
+void fit_on(dist::Communicator& ranks, const train::TaskOptions& options, ResumingRanks& resuming) {
   const train::Interrupt interrupt;
+  const Log log = log_of_rank(ranks.rank(), options.all_ranks_log);
+  train::Progress progress(log ? log.get() : stdout);
+  progress.set_interval(options.log_interval);
+  train::FitHooks hooks;
+  hooks.should_stop = train::Interrupt::requested;
+  hooks.progress = log || ranks.rank() == 0 ? &progress : nullptr;
+  hooks.ranks = &ranks;
+  hooks.on_loaded = [&resuming] { resuming.loaded(); };
+  const train::FitResult result = train::fit(options, hooks);
+  if (result.stopped) {
+    // The exit status tells a shell, as in `vitrail train … && …`, that the run was stopped.
+    throw CLI::RuntimeError(128 + std::max(train::Interrupt::signal(), 0));
+  }
+  if (hooks.progress != nullptr && learns_images_alone(options.kind())) {
+    progress.line(
+        fmt::format("next: `vitrail encoder {0} --output encoder`, which train, embed, index and attention "
+                    "take as their model; docs/latent.md shows what it has learnt",
+                    io::shell_word(result.folder.string())));
+  }
+}
+
+// Trains as the flags say, on the ranks that were started.
+void run_training(const TaskFlags& flags, ResumingRanks& resuming) {
+  const std::unique_ptr<train::TaskOptions> options = resuming.options(flags);
+  const std::unique_ptr<dist::Communicator> ranks = resuming.take_ranks(options->comm_timeout);
   try {
-    const Log log = log_of_rank(ranks->rank(), options.all_ranks_log);
-    train::Progress progress(log ? log.get() : stdout);
-    progress.set_interval(options.log_interval);
-    train::FitHooks hooks;
-    hooks.should_stop = train::Interrupt::requested;
-    hooks.progress = log || ranks->rank() == 0 ? &progress : nullptr;
-    hooks.ranks = ranks.get();
-    const train::FitResult result = train::fit(options, hooks);
-    if (result.stopped) {
-      // The exit status tells a shell, as in `vitrail train … && …`, that the run was stopped.
-      throw CLI::RuntimeError(128 + std::max(train::Interrupt::signal(), 0));
-    }
-    if (hooks.progress != nullptr && learns_images_alone(options.kind())) {
-      progress.line(
-          fmt::format("next: `vitrail encoder {0} --output encoder`, which train, embed, index and attention "
-                      "take as their model; docs/latent.md shows what it has learnt",
-                      io::shell_word(result.folder.string())));
-    }
+    fit_on(*ranks, *options, resuming);
   } catch (const dist::AgreedError& error) {
     if (ranks->size() == 1) {
       throw;
@@ -251,13 +371,13 @@ void run_training(const train::TaskOptions& options) {
     }
     throw CLI::RuntimeError(agreed_status);
   } catch (const CLI::RuntimeError&) {
-    throw;  // a status that this function has chosen
+    throw;  // a status that fit_on() has chosen
   } catch (const std::exception& error) {
     if (ranks->size() == 1) {
       throw;
     }
-    say_why("vitrail", error.what());
-    ranks->abort();  // the others would wait for this one
+    resuming.loaded();
+    end_all(*ranks, error);
   }
 }
 
@@ -270,7 +390,8 @@ void add_train(CLI::App& app, const std::vector<std::string>& arguments) {
       ->type_name("NAME")
       ->capture_default_str()
       ->check(CLI::IsMember(names_of("train")));
-  const auto flags = std::make_shared<TaskFlags>(command, task_of("train", arguments));
+  const auto resuming = std::make_shared<ResumingRanks>("train", arguments);
+  const auto flags = std::make_shared<TaskFlags>(command, resuming->kind());
   add_examples(
       command,
       {"# photos/train/cat/1.jpg, photos/validation/dog/7.png …; a .tar of that, CIFAR and MNIST files, a .csv work "
@@ -286,11 +407,11 @@ void add_train(CLI::App& app, const std::vector<std::string>& arguments) {
   const bool of_a_text = value_of(arguments, "--task").empty() && value_of(arguments, "--resume").empty() &&
                          value_of(arguments, "--config").empty() && value_of(arguments, "-c").empty() &&
                          value_of(arguments, "--model").empty() && names_file(arguments, {".txt"});
-  command.callback([flags, task, of_a_text] {
+  command.callback([flags, resuming, task, of_a_text] {
     check_usage(!of_a_text,
                 "of a text, say what is learned: --task lm, its next token; classify-text, tag, embed and translate "
                 "take texts in other forms");
-    run_training(*flags->options());
+    run_training(*flags, *resuming);
   });
 }
 
@@ -298,7 +419,8 @@ void add_pretrain(CLI::App& app, const std::vector<std::string>& arguments) {
   CLI::App& command = *app.add_subcommand("pretrain", "Train a model on images or texts without labels");
   const std::vector<std::string> methods = names_of("pretrain");
   const auto method = std::make_shared<std::string>(methods.front());
-  const train::TaskKind& kind = task_of("pretrain", arguments);
+  const auto resuming = std::make_shared<ResumingRanks>("pretrain", arguments);
+  const train::TaskKind& kind = resuming->kind();
   command
       .add_option("METHOD", *method,
                   fmt::format("How it learns: one of {}; here {}, {}", fmt::join(methods, ", "), kind.name, kind.help))
@@ -318,7 +440,7 @@ void add_pretrain(CLI::App& app, const std::vector<std::string>& arguments) {
                 "# sentences, one a line, with blank lines between documents",
                 "vitrail pretrain bert book.txt --model bert-mini --tokenizer my_wordpieces",
                 "# go on with a run that was stopped", "vitrail pretrain --resume output/train/NAME"});
-  command.callback([flags, method] { run_training(*flags->options()); });
+  command.callback([flags, resuming, method] { run_training(*flags, *resuming); });
 }
 
 }  // namespace vitrail::cli

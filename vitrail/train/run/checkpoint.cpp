@@ -155,6 +155,19 @@ std::int64_t step_of_checkpoint(const fs::path& folder) {
   }
 }
 
+std::string identity_of_checkpoint(const fs::path& folder) {
+  try {
+    const auto metadata = io::Safetensors::open(folder / state_file).metadata();
+    std::string identity;
+    for (const auto& [name, value] : metadata) {
+      identity += fmt::format("{}={}\n", name, value);
+    }
+    return identity;
+  } catch (const std::exception&) {
+    return "";
+  }
+}
+
 void check_goes_on(const fs::path& folder, const Counters& saved, std::int64_t batches_per_epoch, std::int64_t epochs) {
   check(saved.batches_per_epoch == batches_per_epoch || saved.batch == 0,
         "the run '{}' stopped inside an epoch of {}, but now there are {}: the data or --batch-size changed",

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <string>
 #include <string_view>
 
 #include "vitrail/io/safetensors.h"
@@ -45,6 +46,9 @@ struct TrainState {
 TrainState load_train_state(const std::filesystem::path& folder, const nn::Network& network);
 /// The updates behind the checkpoint `folder`; -1 if it has no training state that can be read.
 std::int64_t step_of_checkpoint(const std::filesystem::path& folder);
+/// What tells the checkpoint `folder` from any other, its counters and checksums; "" if it has no training state that
+/// can be read.
+std::string identity_of_checkpoint(const std::filesystem::path& folder);
 /// Throws Error if the run `folder` cannot go on from `saved` with so many batches an epoch and epochs in all: it
 /// stopped inside an epoch of other batches, or has trained more epochs.
 void check_goes_on(const std::filesystem::path& folder, const Counters& saved, std::int64_t batches_per_epoch,

@@ -27,8 +27,8 @@ namespace {
 namespace fs = std::filesystem;
 
 // The options that need not be the same on all ranks: where a run lies, and what a machine has.
-const std::set<std::string_view> own_options = {"output",  "experiment", "resume",
-                                                "workers", "threads",    "all_ranks_log"};
+const std::set<std::string_view> own_options = {"output",  "experiment",  "resume",       "workers",
+                                                "threads", "comm_thread", "all_ranks_log"};
 // Tables and annotations; images are told apart by their names and classes (training_digest).
 const std::set<std::string_view> endings_of_tables = {".tsv", ".csv", ".json", ".jsonl", ".conll"};
 const std::set<std::string_view> archive_endings = {".tar", ".tgz", ".gz", ".zip"};
@@ -53,6 +53,18 @@ std::string own_cores() {
   return cores;
 }
 
+// Has this thread, and those that it starts, use these cores alone.
+void use_cores(const std::string& cores) {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  for (std::size_t core = 0; core < cores.size(); ++core) {
+    if (cores[core] == '1') {
+      CPU_SET(core, &set);
+    }
+  }
+  sched_setaffinity(0, sizeof(set), &set);
+}
+
 // Names the flags that do nothing where there is one rank.
 std::string idle_of_one_rank(const RunOptions& options) {
   const RunOptions usual;
@@ -62,6 +74,7 @@ std::string idle_of_one_rank(const RunOptions& options) {
                                     {"--bucket-mb", options.bucket_mb != usual.bucket_mb},
                                     {"--check-every", options.check_every != usual.check_every},
                                     {"--comm-timeout", options.comm_timeout != usual.comm_timeout},
+                                    {"--comm-thread", options.comm_thread != usual.comm_thread},
                                     {"--all-ranks-log", options.all_ranks_log != usual.all_ranks_log}}) {
     if (given) {
       idle.emplace_back(flag);
@@ -252,6 +265,7 @@ struct RankPlace {
   std::string host;
   std::string cores;
   int threads = 1;
+  int comm_core = -1;
 
   std::int64_t count() const { return std::ranges::count(cores, '1'); }
   bool shares_with(const RankPlace& other) const {
@@ -263,12 +277,28 @@ struct RankPlace {
   }
 };
 
-std::vector<RankPlace> places_of(dist::Communicator& ranks) {
-  const std::string own = packed_texts({host_name(), own_cores(), fmt::format("{}", kernels::threads())});
+// Of all ranks. The cores for messages, from that of --comm-thread on, are none to compute on if others are left.
+std::vector<RankPlace> places_of(dist::Communicator& ranks, std::int64_t comm_thread) {
+  const std::string own =
+      packed_texts({host_name(), own_cores(), fmt::format("{}", kernels::threads()), fmt::format("{}", comm_thread)});
   std::vector<RankPlace> places;
   for (const std::string& one : dist::all_gather(ranks, own, "the start")) {
     const std::vector<std::string> words = unpacked_texts(one);
-    places.push_back({words[0], words[1], std::stoi(words[2])});
+    const auto before = std::ranges::count(places, words[0], &RankPlace::host);
+    const int first = std::stoi(words[3]);
+    places.push_back({words[0], words[1], std::stoi(words[2]), first < 0 ? -1 : first + static_cast<int>(before)});
+  }
+  for (RankPlace& place : places) {
+    std::string left = place.cores;
+    for (const RankPlace& other : places) {
+      if (other.host == place.host && other.comm_core >= 0 && other.comm_core < std::ssize(left)) {
+        left[static_cast<std::size_t>(other.comm_core)] = '0';
+      }
+    }
+    if (left != place.cores && left.find('1') != std::string::npos) {
+      place.cores = left;
+      place.threads = std::min(place.threads, static_cast<int>(place.count()));
+    }
   }
   return places;
 }
@@ -300,8 +330,12 @@ RankThreads threads_of_rank(dist::Communicator& ranks, const RunOptions& options
   if (ranks.size() == 1) {
     remarks.push_back(idle_of_one_rank(options));
   } else {
-    const std::vector<RankPlace> places = places_of(ranks);
+    const std::vector<RankPlace> places = places_of(ranks, options.comm_thread);
     const RankPlace& here = places[static_cast<std::size_t>(ranks.rank())];
+    result.comm_core = here.comm_core;
+    if (here.cores != own_cores()) {
+      use_cores(here.cores);
+    }
     if (wanted == 0) {
       result.threads = usual_threads(here, places);
       for (const RankPlace& other : places) {

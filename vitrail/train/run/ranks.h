@@ -32,11 +32,13 @@ void check_same_weights(dist::Communicator& ranks, const nn::Network& network, s
 /// How many compute threads this rank takes, and what a user should know of that.
 struct RankThreads {
   int threads = 1;
+  int comm_core = -1;  ///< the core of the thread that moves messages; -1: there is none
   std::string remark;  ///< "" if all is well
 };
 /// As many as the rank has cores. Ranks of a machine that may use the same cores divide them; where each was told to
 /// use --threads, the remark says if these are more than there are; of one rank it names the flags that are for
-/// several.
+/// several. With --comm-thread the ranks of a machine take that core and the next ones for messages, and the calling
+/// thread, and so those that it starts, leave these cores to them if any other is left.
 RankThreads threads_of_rank(dist::Communicator& ranks, const RunOptions& options);
 
 }  // namespace vitrail::train

@@ -101,6 +101,20 @@ fs::path create_run_folder(const RunOptions& options, const std::string& name,
   return folder;
 }
 
+Facts facts_of_run(Task& task, DType dtype, int ranks, double learning_rate) {
+  Facts facts = {{"version", VITRAIL_VERSION},
+                 {"cpu", kernels::cpu_name()},
+                 {"threads", fmt::format("{}", kernels::threads())},
+                 {"ranks", fmt::format("{}", ranks)},
+                 {"dtype", std::string(name_of(dtype))},
+                 {"parameters", fmt::format("{}", task.network().parameters.count())}};
+  const Facts own = task.facts();
+  facts.insert(facts.end(), own.begin(), own.end());
+  facts.emplace_back("keeps", task.keeps_latest() ? "latest" : "best");
+  facts.emplace_back("learning_rate", fmt::format("{}", learning_rate));
+  return facts;
+}
+
 bool discard_run(const fs::path& folder) {
   std::error_code error;
   if (fs::is_symlink(folder, error)) {

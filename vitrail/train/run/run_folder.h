@@ -22,6 +22,9 @@ inline constexpr const char* held_out_source_fact = "held_out_of";
 /// What config.toml states about a run besides its options: names and values in order.
 using Facts = std::vector<std::pair<std::string, std::string>>;
 
+/// The facts about a run that begins, by so many ranks: program, machine and precision, and what the task adds.
+Facts facts_of_run(Task& task, DType dtype, int ranks, double learning_rate);
+
 /// Removes a run folder in which nothing has been learnt, and says whether it is gone: one that is a link stays.
 bool discard_run(const std::filesystem::path& folder);
 

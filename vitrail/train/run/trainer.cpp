@@ -64,6 +64,8 @@ class Run {
   std::int64_t updates_done() const { return updates_of_epoch(counters_.batch, group_); }
   bool leads() const { return ranks_.rank() == 0; }
   fs::path last() const { return folder_ / "last"; }
+  fs::path folder_of_first() const { return dist::all_gather(ranks_, folder_.string(), "the start").front(); }
+  fs::path read_from() const { return options_.resume; }  // what a rank has of the run that goes on, maybe a RunCopy
   fs::path best() const { return folder_ / "best"; }
   bool has_best() const { return counters_.best_epoch > 0 && fs::exists(best()); }
   std::unique_ptr<Learner::Averaged> averaged_if(bool average) const {
@@ -112,6 +114,7 @@ class Run {
   double waited_seconds_ = 0;    // the part of them spent waiting for batches
   double epoch_seconds_ = 0;
   double last_loss_ = 0;
+  std::shared_ptr<void> mover_;  // of messages, which ends before their memory does
 };
 
 Run::Run(const TaskOptions& options, const FitHooks& hooks)
@@ -124,6 +127,9 @@ Run::Run(const TaskOptions& options, const FitHooks& hooks)
   ranks_.stopping = hooks.should_stop;
   threads_ = threads_of_rank(ranks_, options);
   kernels::set_threads(threads_.threads);
+  if (threads_.comm_core >= 0) {
+    mover_ = ranks_.move_messages_from(threads_.comm_core);
+  }
   const bool resuming = !options.resume.empty();
   folder_ = options.resume;
   if (resuming && leads() && fs::exists(last())) {
@@ -132,7 +138,7 @@ Run::Run(const TaskOptions& options, const FitHooks& hooks)
   dtype_ = compute_dtype(options, &dtype_message_);
   const std::unique_ptr<TaskOptions> together = options.clone();  // as one process would have to be told
   together->grad_accum_steps = batches_of_update(options, ranks_.size());
-  task_ = together->make(resuming ? last() : fs::path());
+  task_ = together->make(resuming ? read_from() / "last" : fs::path());
   freeze(task_->network(), options.freeze);
   judge_.emplace(task_->figures(), options.eval_metric);
   counters_.batches_per_epoch = task_->batches().batches_per_epoch();
@@ -147,6 +153,9 @@ Run::Run(const TaskOptions& options, const FitHooks& hooks)
   learner_ = std::make_unique<Learner>(real_, task_->network(), updates_per_epoch_, dtype_, &ranks_);
   updates_ = std::make_unique<Updates>(*task_, *learner_, ranks_, options);
   resuming ? restore() : create();
+  if (hooks.on_loaded) {
+    hooks.on_loaded();
+  }
   check_same_weights(ranks_, task_->network(), counters_.step);
 }
 
@@ -161,21 +170,11 @@ void Run::create() {
     });
     log_ = std::make_unique<RunLog>(RunLock(folder_, true), 0, record_kind());
   }
-  folder_ = dist::all_gather(ranks_, folder_.string(), "the start").front();
+  folder_ = folder_of_first();
 }
 
 void Run::write_config_to(const fs::path& folder) const {
-  Facts facts = {{"version", VITRAIL_VERSION},
-                 {"cpu", kernels::cpu_name()},
-                 {"threads", fmt::format("{}", kernels::threads())},
-                 {"ranks", fmt::format("{}", ranks_.size())},
-                 {"dtype", std::string(name_of(dtype_))},
-                 {"parameters", fmt::format("{}", task_->network().parameters.count())}};
-  const Facts own = task_->facts();
-  facts.insert(facts.end(), own.begin(), own.end());
-  facts.emplace_back("keeps", task_->keeps_latest() ? "latest" : "best");
-  facts.emplace_back("learning_rate", fmt::format("{}", learning_rate(real_)));
-  write_config(folder, options_, facts, record_kind());
+  write_config(folder, options_, facts_of_run(*task_, dtype_, ranks_.size(), learning_rate(real_)), record_kind());
 }
 
 // Reports what differs from that with which the run began, and writes it to config.toml for the next time.
@@ -193,12 +192,13 @@ void Run::take_changes() {
 }
 
 void Run::restore() {
-  const TrainState state = load_train_state(last(), task_->network());
+  folder_ = folder_of_first();
+  const TrainState state = load_train_state(read_from() / "last", task_->network());
   check_goes_on(folder_, state.counters, counters_.batches_per_epoch, learner_->epochs());
   counters_.batches_per_epoch = std::exchange(counters_, state.counters).batches_per_epoch;  // as the data has now
   learner_->load_state(state.tensors);
   task_->load_state(with_prefix(state.tensors, task_prefix));
-  const std::string ranks = read_facts(folder_ / "config.toml")["ranks"];
+  const std::string ranks = read_facts(read_from() / "config.toml")["ranks"];
   if (!ranks.empty() && ranks != fmt::format("{}", ranks_.size()) && options_.grad_shards == 0) {
     say(fmt::format("ranks: it began with {}, and with {} an update has {} (--grad-shards keeps their number)", ranks,
                     ranks_.size(), io::counted(group_, "batches")));

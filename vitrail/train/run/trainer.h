@@ -20,6 +20,7 @@ struct FitHooks {
   Progress* progress = nullptr;                       ///< where this rank reports; null: it is silent
   dist::Communicator* ranks = nullptr;                ///< the ranks that train together; null: this process is alone
   std::function<void(std::int64_t, double)> on_step;  ///< called after each update with its number (from 1) and loss
+  std::function<void()> on_loaded;                    ///< called once nothing is read from options.resume any more
 };
 
 struct FitResult {
