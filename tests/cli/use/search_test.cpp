@@ -140,6 +140,15 @@ TEST_F(SearchedFolder, MayBeGone) {
   EXPECT_THAT(found.out, HasSubstr("1.0000  " + path("album/3.png")));
   EXPECT_THAT(found.err, HasSubstr("'" + path("album") + "' is not there any more"));
   EXPECT_THAT(vitrail("duplicates " + path("a.index")).err, HasSubstr("is not there any more"));
+  // An index goes on with the folder under its new name, and with no other.
+  EXPECT_THAT(vitrail("index " + path("data/validation") + " --output " + path("a.index")).err,
+              HasSubstr("is an index of"));
+  const Outcome again = vitrail("index " + path("moved") + " --output " + path("a.index"));
+  ASSERT_EQ(again.status, 0) << again.err;
+  EXPECT_THAT(again.err, HasSubstr("the index goes on with '" + path("moved") + "'"));
+  EXPECT_THAT(again.out, HasSubstr("16 images, 0 new, 0 gone or changed"));
+  EXPECT_THAT(vitrail("search " + path("a.index") + " " + path("moved/3.png") + " -k 1").out,
+              HasSubstr("1.0000  " + path("moved/3.png")));
 }
 
 TEST_F(SearchedFolder, MayHaveNamesThatAreNoUtf8) {

@@ -16,21 +16,16 @@
 #include "vitrail/cli/images.h"
 #include "vitrail/cli/print_json.h"
 #include "vitrail/cli/say.h"
-#include "vitrail/cli/texts.h"
+#include "vitrail/cli/use/index_model.h"
 #include "vitrail/data/dataset.h"
 #include "vitrail/data/resize.h"
 #include "vitrail/explain/drawing/drawing.h"
 #include "vitrail/explain/overlay.h"
 #include "vitrail/io/file.h"
-#include "vitrail/io/json.h"
 #include "vitrail/io/wording.h"
 #include "vitrail/models/base/shipped.h"
-#include "vitrail/models/features.h"
-#include "vitrail/models/text/text_model.h"
-#include "vitrail/ops/math/arithmetic.h"
 #include "vitrail/train/run/progress.h"
 #include "vitrail/train/study/image_index.h"
-#include "vitrail/train/study/zero_shot.h"
 
 namespace vitrail::cli {
 namespace {
@@ -47,106 +42,18 @@ struct IndexFlags {
   std::string output;
 };
 
-// What flags change of the model of an index, and of the preparation of its images, as the index keeps it; and back.
-std::string changes_of(const ModelFlags& flags) {
-  nlohmann::json json = nlohmann::json::object();
-  const auto keep = [&](const char* name, const auto& value, bool given) {
-    if (given) {
-      json[name] = value;
-    }
-  };
-  keep("model_kwargs", flags.kwargs, !flags.kwargs.empty());
-  keep("img_size", flags.img_size.value_or(0), flags.img_size.has_value());
-  keep("crop_pct", flags.images.crop_pct.value_or(0), flags.images.crop_pct.has_value());
-  keep("crop_mode", flags.images.crop_mode, !flags.images.crop_mode.empty());
-  keep("interpolation", flags.images.interpolation, !flags.images.interpolation.empty());
-  keep("mean", flags.images.mean, !flags.images.mean.empty());
-  keep("std", flags.images.std, !flags.images.std.empty());
-  return json.empty() ? "" : json.dump();
-}
-void apply_changes(const std::string& changes, const std::string& file, ModelFlags& flags) {
-  if (changes.empty()) {
-    return;
-  }
-  const nlohmann::json json = io::parse_json(changes, file + ": changes");
-  try {
-    flags.kwargs = json.value("model_kwargs", flags.kwargs);
-    if (json.contains("img_size")) {
-      flags.img_size = json["img_size"].get<std::int64_t>();
-    }
-    if (json.contains("crop_pct")) {
-      flags.images.crop_pct = json["crop_pct"].get<double>();
-    }
-    flags.images.crop_mode = json.value("crop_mode", flags.images.crop_mode);
-    flags.images.interpolation = json.value("interpolation", flags.images.interpolation);
-    flags.images.mean = json.value("mean", flags.images.mean);
-    flags.images.std = json.value("std", flags.images.std);
-  } catch (const nlohmann::json::exception&) {
-    fail("{}: 'changes' in the metadata are none of a model and its images", file);
-  }
-}
-
-// The model of an index: one of images and texts, whose vectors of images are in one space with those of texts, or, if
-// features are pooled otherwise, its vision tower, or any other model of images.
-class IndexModel {
- public:
-  IndexModel(const ModelFlags& flags, const std::string& pool) : name_(flags.model), pool_(pool) {
-    const std::string source = flags.name_or_folder();
-    if (!pool.empty() || flags.kind() != models::ModelKind::joint) {
-      trunk_ = models::without_head(flags.open_for_images(), pool);
-      return;
-    }
-    flags.check_unchanged();
-    folder_ = source;
-    joint_ = models::load_clip(source);
-    data::apply(flags.images, joint_->pretrained);
-  }
-
-  train::IndexEncoder encoder(const std::string& name) const {
-    return joint_ ? train::index_encoder(*joint_, name) : train::index_encoder(*trunk_, name);
-  }
-  Tensor of_image(const io::Image& image, DType dtype) const {
-    if (joint_) {
-      return train::embed_images(*joint_, std::vector<io::Image>{image}, dtype);
-    }
-    nn::Pass pass;
-    pass.dtype = dtype;
-    return ops::cast(trunk_->net->forward(model_input(*trunk_, image), pass), DType::f32).contiguous();
-  }
-  // Throws Error if the model knows no texts.
-  Tensor of_texts(const std::vector<std::string>& texts, DType dtype) const {
-    check(joint_ || pool_.empty(),
-          "the features of the index were pooled by --pool '{}', and texts have none of this kind: an index for --text "
-          "is made without --pool",
-          pool_);
-    check(joint_.has_value(),
-          "the index was made by '{}', which knows no texts: --text takes an index by a model of images and texts "
-          "(CLIP, SigLIP)",
-          name_);
-    const text::Tokenizer tokenizer = train::load_pair_tokenizer(folder_);
-    models::check_vocabulary(text::ordinary_tokens(tokenizer), joint_->net->config().text.vocab_size, folder_);
-    note_unread_words(tokenizer, texts);
-    const train::PairTexts encoded = train::encode_pair_texts(*joint_->net, tokenizer, texts);
-    if (const std::string note = train::cut_note(encoded, joint_->net->max_positions()); !note.empty()) {
-      say("note: {}\n", note);
-    }
-    return train::embed_pair_texts(*joint_->net, encoded, dtype);
-  }
-
- private:
-  std::string name_;
-  std::string pool_;
-  std::string folder_;
-  std::optional<models::Model> trunk_;
-  std::optional<models::JointModel> joint_;
-};
-
 void make_index(const IndexFlags& flags) {
   std::error_code none;
   train::ImageIndex index;
+  bool moved = false;
   const std::string source = data::absolute_source(flags.images.data);
   if (fs::exists(flags.output, none)) {
     index = train::load_index(flags.output);
+    moved = index.source != source && train::has_moved(index, source);
+    if (moved) {
+      say("note: '{}' is not there any more: the index goes on with '{}'\n", index.source, source);
+      index.source = source;
+    }
     check(index.source == source, "'{}' is an index of '{}', not of '{}'", flags.output, index.source, source);
     check(flags.pool.empty() || flags.pool == index.pool, "'{}' was made {}, not with --pool {}", flags.output,
           index.pool.empty() ? "without --pool" : "with --pool " + index.pool, flags.pool);
@@ -184,6 +91,9 @@ void make_index(const IndexFlags& flags) {
       train::update_index(index, model.encoder(name), options,
                           [&](const train::ImageIndex& whole) { train::save_index(flags.output, whole); });
   progress.end();
+  if (moved) {
+    train::save_index(flags.output, index);  // where its images are now, even if none of them is new
+  }
   std::ranges::for_each(changes.notes, say_note);
   for (const std::string& broken : changes.broken) {
     fmt::print("left out: {}\n", broken);
@@ -261,7 +171,9 @@ struct SearchFlags {
 void note_gone(const train::ImageIndex& index) {
   std::error_code none;
   if (data::is_one_path(index.source) && !fs::exists(index.source, none)) {
-    say("note: '{}' is not there any more: the index tells where its images were\n", index.source);
+    say("note: '{}' is not there any more: the index tells where its images were (if they have moved, `vitrail index` "
+        "of that folder goes on with it)\n",
+        index.source);
   }
 }
 

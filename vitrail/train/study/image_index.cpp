@@ -309,6 +309,17 @@ IndexChanges update_index(ImageIndex& index, const IndexEncoder& encoder, const 
   return changes;
 }
 
+bool has_moved(const ImageIndex& index, const std::string& to) {
+  std::error_code none;
+  if (!data::is_one_path(index.source) || fs::exists(index.source, none) || !fs::is_directory(to, none)) {
+    return false;
+  }
+  const auto found = std::ranges::count_if(index.images, [&](const auto& image) {
+    return io::stamp_of(fs::path(to) / image.name).bytes == image.file.bytes;
+  });
+  return !index.images.empty() && 2 * found >= std::ssize(index.images);
+}
+
 std::string path_of(const ImageIndex& index, std::int64_t image) {
   const std::string& name = index.images[static_cast<std::size_t>(image)].name;
   const bool is_folder = data::is_one_path(index.source) && !io::is_file(index.source);

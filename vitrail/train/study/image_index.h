@@ -78,6 +78,9 @@ IndexChanges update_index(ImageIndex& index, const IndexEncoder& encoder, const 
 /// Writes an index to a file, which is replaced as a whole.
 void save_index(const std::filesystem::path& file, const ImageIndex& index);
 
+/// Whether the folder of an index is not there any more, and the folder `to` has at least half of its images, by their
+/// names and sizes.
+bool has_moved(const ImageIndex& index, const std::string& to);
 /// Where an image of an index lies, as people name it: its path, if the source is a folder, or its name in an archive.
 std::string path_of(const ImageIndex& index, std::int64_t image);
 /// Whether an image of a folder lies no longer where it was. Of those in archives, and of names that are not UTF-8,
