@@ -69,15 +69,18 @@ BENCHMARK(recurrent_training)
       }
     });
 
-// 32 sequences of 5 to 100 steps, or all of 52; arguments: the units of an LSTM, and whether the lengths are unequal.
+// 32 sequences of 5 to 100 steps, or all of 52; arguments: the kind of cell and its units, whether it goes in both
+// directions, and whether the lengths are unequal.
 void recurrent_lengths(benchmark::State& state) {
   nn::RecurrentConfig config;
-  config.input_size = state.range(0);
-  config.hidden_size = state.range(0);
+  config.kind = static_cast<nn::RecurrentKind>(state.range(0));
+  config.input_size = state.range(1);
+  config.hidden_size = state.range(1);
+  config.bidirectional = state.range(2) != 0;
   std::vector<std::int64_t> lengths(32, 52);
   double steps = 0;
   for (std::size_t i = 0; i < lengths.size(); ++i) {
-    lengths[i] = state.range(1) != 0 ? 5 + static_cast<std::int64_t>(i * 37 % 32 * 95 / 31) : lengths[i];
+    lengths[i] = state.range(3) != 0 ? 5 + static_cast<std::int64_t>(i * 37 % 32 * 95 / 31) : lengths[i];
     steps += static_cast<double>(lengths[i]);
   }
   const std::int64_t time = *std::ranges::max_element(lengths);
@@ -85,10 +88,10 @@ void recurrent_lengths(benchmark::State& state) {
               steps);
 }
 BENCHMARK(recurrent_lengths)
-    ->ArgNames({"hidden", "unequal"})
+    ->ArgNames({"kind", "hidden", "both_ways", "unequal"})
     ->UseRealTime()
     ->Unit(benchmark::kMillisecond)
-    ->ArgsProduct({{128, 512}, {0, 1}});
+    ->ArgsProduct({{0, 1, 2}, {128, 512}, {0, 1}, {0, 1}});
 
 // 128 words of as many translations look at sources of 32 words, with 256 units in each direction.
 void additive_attention(benchmark::State& state) {

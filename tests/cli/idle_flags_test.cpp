@@ -121,6 +121,7 @@ TEST_F(IdleFlags, AreRefusedBesideWhatUndoesThem) {
            {train + "--sched step --decay-epochs 5", "--sched step with --decay-epochs 5 never decays in 2 --epochs"},
            {train + "--val-split '' --tta 2", "--tta has no effect without images to evaluate on"},
            {train + "--val-split '' --eval-metric loss", "--eval-metric has no effect without images to evaluate on"},
+           {"launch -n 2 train " + path("data") + " --epochs 2", "follow --: vitrail launch -n 2 -- train"},
            {train + "--layer-decay 0.5 --layer-decay-min-scale 2", "--layer-decay-min-scale must be from 0 to 1"},
            {train + "--in-chans 0", "--in-chans must be at least 1, but is 0"},
            {dino + "--warmup-teacher-temp 0.01",
@@ -224,10 +225,13 @@ TEST_F(IdleFlags, AreRefusedWithoutDataAndAugmentation) {
   refuses(soup + " --dtype bf16", "requires --data", 2);
   refuses("augment " + image + " --no-aug --seed 3 --output " + path("sheet.png"), "--seed has no effect with --no-aug",
           2);
+  refuses("train " + path("data") + small() + " --eval-metric top5 --output " + path("none"),
+          "--eval-metric top5 is 100 % of any model for 2 classes: take top1 or loss");
   const std::string lines = write("lines.txt", "a b c d\n");
   refuses("bleu " + lines + " -i " + lines + " --sentence-level --format json",
           "--format json has no effect with --sentence-level", 2);
   EXPECT_EQ(vitrail("bleu " + lines + " -i " + lines + " --sentence-level --format text").status, 0);
+  refuses("bleu " + lines + " -i " + lines + " " + lines, "-i takes one file, and '" + lines + "' is another", 2);
   refuses("pretrain dino " + path("data/train") + " --epochs 1 --freeze-last-layer 5",
           "--freeze-last-layer 5 would leave it untrained in all 1 --epochs", 2);
 }

@@ -260,6 +260,9 @@ int report_usage(const CLI::App& app, const CLI::ParseError& error, const std::v
                                 io::did_you_mean(arguments.front(), known_words(app)));
   }
   message += taken_by_a_list(*command, message);
+  if (command->get_name() == "launch" && std::ranges::find(arguments, "--") == arguments.end()) {
+    message += "; what is started, and its flags, follow --: vitrail launch -n 2 -- train …";
+  }
   say_why(path, fmt::format("{}\nSee: {} --help", as_typed(message, *command, arguments), path));
   return usage_status;
 }
@@ -307,7 +310,7 @@ constexpr Command all_commands[] = {
     {"convert", uses_models, add_by<add_convert>},
     {"encoder", uses_models, add_by<add_encoder>},
     {"tokenizer", uses_models, add_by<add_tokenizer>},
-    {"bleu", uses_models, add_by<add_bleu>},
+    {"bleu", uses_models, add_bleu},
     {"eval-captions", uses_models, add_by<add_eval_captions>},
     {"gallery", looks, add_by<add_gallery>},
     {"attention", looks, add_by<add_attention>},

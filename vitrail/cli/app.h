@@ -41,7 +41,7 @@ void add_zeroshot(CLI::App& app);
 void add_index(CLI::App& app);
 void add_search(CLI::App& app);
 void add_duplicates(CLI::App& app);
-void add_bleu(CLI::App& app);
+void add_bleu(CLI::App& app, const std::vector<std::string>& arguments);
 void add_eval_captions(CLI::App& app);
 void add_gallery(CLI::App& app);
 void add_attention(CLI::App& app);

@@ -35,7 +35,7 @@ bool is_text_model(const ModelFlags& flags) {
   }
   if (!models::names_folder(name) && !fs::exists(name)) {
     check(name.find('/') == std::string::npos, "there is no model folder '{}'", flags.model);
-    models::find_architecture(name);
+    models::check_architecture(name);
   }
   return false;
 }

@@ -109,8 +109,10 @@ std::vector<std::string> differences(io::Fields& f) {
 }  // namespace
 
 EarlyStopping early_stopping_named(std::string_view name) {
-  check(name == "false" || name == "true" || name == "never", "early_stopping is true, false or never, not '{}'", name);
-  return name == "true" ? EarlyStopping::at_once : name == "never" ? EarlyStopping::never : EarlyStopping::heuristic;
+  const bool at_once = name == "true" || name == "True";  // as Python has them
+  check(at_once || name == "false" || name == "False" || name == "never",
+        "early_stopping is true, false or never, not '{}'", name);
+  return at_once ? EarlyStopping::at_once : name == "never" ? EarlyStopping::never : EarlyStopping::heuristic;
 }
 
 fs::path generation_config_file(const fs::path& folder) {

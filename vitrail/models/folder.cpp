@@ -93,9 +93,10 @@ bool is_beyond_timm(const Family& family, const std::string& key, const nlohmann
          (key == "global_pool" && (value == "sum" || value == "token_avg"));
 }
 
-// Calls find_architecture() for the name in a config; an Error names the config.
+// The architecture of that name in a config; an Error names the config.
 const ArchitectureEntry& architecture_in(const io::Fields& fields, const std::string& name) {
   try {
+    check_architecture(name);
     return find_architecture(name);
   } catch (const Error& error) {
     fail("{}: 'architecture': {}", fields.source(), error.what());
@@ -392,6 +393,7 @@ Model open_model(const std::string& name_or_folder, const CreateOptions& options
   check_has_image_model(name_or_folder);
   check(!fs::exists(folder), "'{}' is a file: a model is given by its name or by its folder", name_or_folder);
   check(name_or_folder.find('/') == std::string::npos, "there is no model folder '{}'", name_or_folder);
+  check_architecture(name_or_folder);
   return create_model(name_or_folder, options);
 }
 

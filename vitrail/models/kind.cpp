@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "vitrail/io/suggest.h"
+#include "vitrail/models/base/registry.h"
 #include "vitrail/models/base/shipped.h"
 #include "vitrail/models/detection/detr_folder.h"
 #include "vitrail/models/detection/set2set.h"
@@ -94,6 +95,16 @@ ModelKind kind_of(const std::string& name_or_folder) {
     return ModelKind::images;
   }
   return found->kind;
+}
+
+void check_architecture(const std::string& name) {
+  const std::string without_tag = name.substr(0, name.find('.'));
+  std::vector<std::string> known = text_models();
+  std::ranges::transform(architectures(), std::back_inserter(known), &Architecture::name);
+  const bool is_known = std::ranges::find(known, without_tag) != known.end() || has_shipped("vitrail/" + name);
+  const std::string near = is_known ? "" : io::did_you_mean(name, known);
+  check(near.empty(), "there is no model '{}'{}", name, near);
+  find_architecture(name);
 }
 
 bool has_image_model(ModelKind kind) { return kind == ModelKind::images || kind == ModelKind::joint; }

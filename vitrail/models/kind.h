@@ -28,6 +28,9 @@ const KindWords& words_of(ModelKind kind);
 
 /// The kind of the model that `name_or_folder` stands for; ModelKind::images where it stands for none.
 ModelKind kind_of(const std::string& name_or_folder);
+/// Throws Error unless there is an architecture of images "NAME" or "NAME.TAG"; it lists similar names, those of models
+/// of texts among them, or says where to find them.
+void check_architecture(const std::string& name);
 /// Whether open_model() takes models of this kind.
 bool has_image_model(ModelKind kind);
 /// Throws Error, which says what it is and what takes it, if `name_or_folder` stands for a model that open_model() does

@@ -66,7 +66,19 @@ TEST_F(Generate, ContinuesLinesSideBySide) {
   EXPECT_EQ(generate(flags + "--stop da").out, generate(flags + "--stop da --batch-size 1").out);
   const std::string looked_up = " --prompt-lookup-num-tokens 5 --max-matching-ngram-size 3";
   EXPECT_EQ(generate(flags + "--batch-size 1" + looked_up).out, alone);
-  EXPECT_EQ(generate("'der B' --num-beams 2" + looked_up).status, 1);
+  EXPECT_EQ(generate("'der B' --num-beams 2" + looked_up).status, 2);
+  // A line that is not UTF-8 is left out if asked; so it is by the tokenizer.
+  std::ofstream(path("latin.txt")) << "der \nB\xe4r\nB\n";
+  const Outcome refused = generate("--prompts " + path("latin.txt"));
+  EXPECT_THAT(refused.err, HasSubstr("latin.txt: line 2 is not UTF-8"));
+  const Outcome skipped = generate("--prompts " + path("latin.txt") + " --skip-broken --max-new-tokens 3");
+  EXPECT_EQ(skipped.status, 0) << skipped.err;
+  EXPECT_THAT(skipped.err, HasSubstr("1 line that is not UTF-8 is left out"));
+  EXPECT_EQ(std::count(skipped.out.begin(), skipped.out.end(), '\n'), 2);
+  const Outcome encoded =
+      vitrail("tokenizer encode " + path("runs/one/best") + " --input " + path("latin.txt") + " --skip-broken");
+  EXPECT_THAT(encoded.err, HasSubstr("1 line that is not UTF-8 is left out"));
+  EXPECT_EQ(encoded.out, vitrail("tokenizer encode " + path("runs/one/best") + " 'der ' B").out);
 }
 
 // Bytes that stand for a character are tokens of their own, and none of them can be read until all are there, nor
@@ -225,6 +237,14 @@ TEST_F(Generate, SaysWhatIsWrong) {
   EXPECT_EQ(generate(long_prompt + " --slide").status, 0);
   fails(vitrail("generate gpt2 x"), 1, "'gpt2' is the name of a model, whose weights are random");
   fails(vitrail("generate nowhere x"), 1, "nowhere");
+  const std::string seen =
+      "attention " + path("runs/one") + " --text '" + std::string(50, 'd') + "' --output " + path("seen");
+  fails(vitrail(seen), 1, "--text has 50 tokens, but the model is made for at most 40: --truncate cuts it");
+  EXPECT_EQ(vitrail(seen + " --truncate").status, 0);
+  fails(vitrail("bench train --model gpt22"), 1, "there is no model 'gpt22' (did you mean 'gpt2'");
+  fails(vitrail("info gpt22"), 1, "there is no model 'gpt22' (did you mean 'gpt2'");
+  write("config.json", R"({"architecture": "lstn", "input_size": 3, "hidden_size": 4})");
+  fails(vitrail("forward " + path("") + " --input x.safetensors --output y.safetensors"), 1, "did you mean 'lstm'");
 }
 
 TEST_F(Generate, HasModelsThatInfoDescribes) {

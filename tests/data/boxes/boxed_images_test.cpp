@@ -19,6 +19,7 @@ namespace {
 namespace fs = std::filesystem;
 using nlohmann::json;
 using test::error_of;
+using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
@@ -80,6 +81,9 @@ TEST_F(CocoBoxes, BecomeClassesInTheOrderOfTheirIds) {
                   "left out 1 box without an area inside of the image: b.png",
                   "cut off 1 box at the borders of the image: b.png"));
   EXPECT_EQ(data.images->image(0).width, 40);
+  json from_zero = some_coco();
+  from_zero["annotations"][0]["id"] = 0;  // which pycocotools never finds
+  EXPECT_THAT(opened(from_zero).notes, Contains(HasSubstr("an annotation has the id 0")));
 }
 
 TEST_F(CocoBoxes, TakeTheClassesOfAModel) {

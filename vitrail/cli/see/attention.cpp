@@ -38,6 +38,7 @@ struct AttentionFlags {
   ComputeFlags compute;
   std::string image;
   std::string text;
+  bool truncate = false;
   std::string output = "attention";
   std::string raw;
   std::optional<std::string> query;
@@ -194,6 +195,8 @@ void add_attention(CLI::App& app) {
   command.add_option("--text", flags->text, "A text, for a model of texts: which word looks at which")
       ->check([](const std::string& text) { return text.empty() ? "there is no text in it" : ""; })
       ->type_name("TEXT");
+  command.add_flag("--truncate", flags->truncate, "Cut a text that is longer than the model's positions")
+      ->needs("--text");
   const CLI::Option* const output =
       command.add_option("--output", flags->output, "Folder for the images")->capture_default_str()->type_name("DIR");
   command
@@ -265,6 +268,7 @@ void add_attention(CLI::App& app) {
                   flags->model.model);
       draw_text_attention({.model = flags->model.name_or_folder(),
                            .text = flags->text,
+                           .truncate = flags->truncate,
                            .output = flags->output,
                            .raw = flags->raw,
                            .layer = flags->layer,

@@ -88,9 +88,13 @@ struct Reading {
 Reading read_text(const TextAttentionFlags& flags, const fs::path& folder, const models::TextModel& model,
                   const text::Tokenizer& tokenizer) {
   const text::Encoding encoding = tokenizer.encode(flags.text);
+  const std::int64_t most_positions = model.net->shape().max_positions;
   check(encoding.size() > 0, "--text is empty: there is nothing to look at");
-  check(std::ssize(encoding.ids) <= most_tokens, "--text has {} tokens, of which at most {} can be drawn",
-        encoding.size(), most_tokens);
+  check(std::ssize(encoding.ids) <= most_positions,
+        "--text has {} tokens, but the model is made for at most {}: --truncate cuts it", encoding.size(),
+        most_positions);
+  check(std::ssize(encoding.ids) <= most_tokens,
+        "--text has {} tokens, of which at most {} can be drawn: --truncate cuts it", encoding.size(), most_tokens);
   models::check_vocabulary(text::ordinary_tokens(tokenizer), model.net->shape().vocab_size, folder.string());
   Reading reading;
   reading.inputs.input_ids = row_of_ids(encoding.ids);
@@ -240,7 +244,10 @@ void draw_text_attention(const TextAttentionFlags& flags) {
   check(fs::is_directory(folder), "'{}' is no folder: attention of a text needs trained weights and their tokenizer",
         flags.model);
   const models::TextModel model = models::load_text_model(folder);
-  const text::Tokenizer tokenizer = text::load_tokenizer(folder);
+  const text::Tokenizer whole = text::load_tokenizer(folder);
+  const std::int64_t most = std::min(model.net->shape().max_positions, most_tokens);
+  const text::Tokenizer tokenizer =
+      flags.truncate ? whole.with_truncation(text::Truncation{.max_length = most}) : whole;
   Reading reading = read_text(flags, folder, model, tokenizer);
   std::vector<TextAttention> attentions =
       explain::record_text_attention(*model.net, reading.inputs, reading.words, flags.dtype);

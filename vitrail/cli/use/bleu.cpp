@@ -213,9 +213,23 @@ void add_chrf_flags(CLI::App& command, BleuFlags& flags) {
       ->group(group);
 }
 
+// Wrong usage if several files follow -i, which are as many systems to sacrebleu, and would be references here.
+void check_one_system(const std::vector<std::string>& arguments) {
+  for (std::size_t i = 0; i < arguments.size(); ++i) {
+    const std::string& word = arguments[i];
+    const bool names_flag = word == "-i" || word == "--input";
+    const bool has_value = word.starts_with("--input=") || (word.starts_with("-i") && word.size() > 2);
+    const std::size_t behind = names_flag ? i + 2 : i + 1;
+    check_usage((!names_flag && !has_value) || behind >= arguments.size() || arguments[behind].starts_with('-'),
+                "-i takes one file, and '{}' is another: references stand in front of it, and each system is scored by "
+                "itself",
+                arguments[std::min(behind, arguments.size() - 1)]);
+  }
+}
+
 }  // namespace
 
-void add_bleu(CLI::App& app) {
+void add_bleu(CLI::App& app, const std::vector<std::string>& arguments) {
   CLI::App& command = *app.add_subcommand("bleu", "Score translations by BLEU and chrF, with sacrebleu's numbers");
   const auto flags = std::make_shared<BleuFlags>();
   command
@@ -254,7 +268,8 @@ void add_bleu(CLI::App& app) {
   add_examples(command,
                {"vitrail bleu test.en -i translated.en", "vitrail bleu test.en -i translated.en -m bleu chrf -f text",
                 "vitrail bleu test.en -b -w 2 -lc < translated.en"});
-  command.callback([flags, format, &command] {
+  command.callback([flags, format, arguments, &command] {
+    check_one_system(arguments);
     check_usage(!flags->sentence_level || format->count() == 0 || flags->format == "text",
                 "--format json has no effect with --sentence-level, which prints a line of text for each score");
     for (const auto& [metric, group] : {std::pair{"bleu", "BLEU"}, {"chrf", "chrF"}}) {

@@ -278,6 +278,10 @@ void generate_texts(const GenerateFlags& flags) {
       "--stream prints one text as it comes: it goes with neither --json, beams nor --num-return-sequences");
   check_usage(!flags.slide || (flags.num_beams.value_or(1) == 1 && flags.prompt_lookup_num_tokens == 0),
               "--slide goes on with one text: it goes with neither beams nor prompt lookup");
+  check_usage(flags.prompt_lookup_num_tokens == 0 ||
+                  (flags.num_beams.value_or(1) == 1 && flags.num_return_sequences.value_or(1) == 1),
+              "--prompt-lookup-num-tokens is for one text at a time: it goes with neither beams nor "
+              "--num-return-sequences");
   check_usage(!(flags.min_new_tokens > flags.max_new_tokens) || !flags.max_new_tokens,
               "--min-new-tokens {} is more than --max-new-tokens", flags.min_new_tokens.value_or(0));
   check_usage(std::ranges::find(flags.stop, "") == flags.stop.end(), "--stop is empty: every text would end at once");
@@ -306,8 +310,13 @@ void generate_texts(const GenerateFlags& flags) {
   std::vector<std::string> prompts = {flags.prompt.value_or("")};
   const bool from_input = flags.prompts == "-" || flags.prompt == "-";
   if (from_input || !flags.prompts.empty()) {
-    const std::string all =
+    std::string all =
         from_input ? io::read_standard_input() : std::string(io::without_byte_order_mark(io::read_text(flags.prompts)));
+    if (flags.skip_broken) {
+      std::int64_t skipped = 0;
+      all = text::without_broken_lines(all, skipped);
+      note_skipped_lines(skipped);
+    }
     text::check_corpus(all, from_input ? "standard input" : flags.prompts);
     prompts = flags.prompts.empty() ? std::vector{all} : io::lines_of(all);
     check(!prompts.empty(), "'{}' has no prompts", flags.prompts);
@@ -340,6 +349,8 @@ void add_generate(CLI::App& app) {
       ->type_name("");
   command.add_option("--prompts", flags->prompts, "Continue each line of a file, - for the standard input")
       ->type_name("FILE");
+  command.add_flag("--skip-broken", flags->skip_broken, "Leave out lines that are not UTF-8, and count them")
+      ->needs("--prompts");
   command
       .add_option("-b,--batch-size", flags->batch_size,
                   "Lines of --prompts that are continued together; where one ends, the next begins")

@@ -19,6 +19,7 @@ struct GenerateFlags {
   std::string model;
   std::optional<std::string> prompt;
   std::string prompts;
+  bool skip_broken = false;
   ComputeFlags compute;
   std::optional<std::int64_t> max_new_tokens, min_new_tokens, top_k, num_beams, num_return_sequences,
       no_repeat_ngram_size;

@@ -48,6 +48,7 @@ struct TokenizerFlags {
   std::string tokenizer;
   std::vector<std::string> words;  // texts, or ids
   std::string input;
+  bool skip_broken = false;
   bool lines_are_json = false;
   bool json = false;
   int threads = 1;
@@ -143,12 +144,17 @@ void encode(const TokenizerFlags& flags) {
     print_encodings(flags, tokenizer, flags.words);
     return;
   }
+  std::int64_t skipped = 0;
   std::vector<std::string> lines;
   const auto flush = [&] {
     print_encodings(flags, tokenizer, lines);
     lines.clear();
   };
   for_each_line(input, [&](std::string line, std::size_t number) {
+    if (flags.skip_broken && text::find_invalid_utf8(line) != std::string::npos) {
+      ++skipped;
+      return;
+    }
     const std::string source = fmt::format("{}: line {}", input, number);
     if (flags.lines_are_json) {
       const json value = io::parse_json(line, source);
@@ -162,6 +168,7 @@ void encode(const TokenizerFlags& flags) {
     }
   });
   flush();
+  note_skipped_lines(skipped);
 }
 
 std::vector<std::int64_t> ids_of(const std::string& text, const std::string& source) {
@@ -319,6 +326,7 @@ void add_tokenizer(CLI::App& app) {
   encoding.add_option("TEXT", flags->words, "Texts; - for the lines of the standard input");
   add_input(encoding, *flags, "texts");
   encoding.add_flag("--json-lines", flags->lines_are_json, "The lines of --input are JSON strings");
+  encoding.add_flag("--skip-broken", flags->skip_broken, "Leave out lines that are not UTF-8, and count them");
   encoding.add_flag("--show", flags->show, "The pieces in alternating colours, with their ids");
   encoding.add_flag("--no-special-tokens", flags->special_tokens, "Only the tokens of the text");
   encoding.add_option("--threads", flags->threads, "Threads")
@@ -327,6 +335,8 @@ void add_tokenizer(CLI::App& app) {
       ->type_name("N");
   encoding.callback([flags] {
     check_usage(!flags->lines_are_json || !flags->input.empty(), "--json-lines has no effect without --input");
+    check_usage(!flags->skip_broken || !flags->input.empty() || flags->words == std::vector<std::string>{"-"},
+                "--skip-broken has no effect on texts that are given here: it is for the lines of --input");
     check_usage(!flags->show || !flags->json, "--show colours pieces, which --json does not print: give one of them");
     encode(*flags);
   });

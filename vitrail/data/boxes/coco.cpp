@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <utility>
 
+#include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include "vitrail/data/boxes/listings.h"
@@ -64,7 +65,9 @@ BoxListing list_coco_boxes(const fs::path& path, bool skip_broken) {
         image.height = f.get<std::int64_t>("height", 0, {0, 1e7});
         result.images.push_back(std::move(image));
       });
+  bool has_zero = false;
   const auto read_object = [&](io::Fields& f) {
+    has_zero = has_zero || f.optional<std::int64_t>("id") == 0;
     const std::size_t image = CocoFile::image_of(f, images);
     const auto category = f.get<std::int64_t>("category_id");
     const auto found = class_of.find(category);
@@ -79,6 +82,12 @@ BoxListing list_coco_boxes(const fs::path& path, bool skip_broken) {
     result.images[image].objects.push_back(object);
   };
   file.read_with_ids("annotations", read_object, true);
+  if (has_zero) {
+    result.notes.push_back(
+        fmt::format("{}: an annotation has the id 0, which pycocotools takes for one that is never found: its figures "
+                    "are below those here",
+                    path.string()));
+  }
   return result;
 }
 

@@ -299,6 +299,9 @@ void Classify::name_classes(std::int64_t data_classes, bool fresh) {
   const std::int64_t num_classes = model_.net->num_classes();
   check(num_classes >= data_classes, "the images are of {}, but --num-classes is {}",
         io::counted(data_classes, "classes"), num_classes);
+  constexpr std::int64_t guesses = 5;
+  check(options_.eval_metric != "top5" || num_classes > guesses || !options_.resume.empty(),
+        "--eval-metric top5 is 100 % of any model for {}: take top1 or loss", io::counted(num_classes, "classes"));
   model_.pretrained.forget_classes();
   model_.pretrained.label_names = training_->classes();
   for (std::int64_t i = data_classes; i < num_classes; ++i) {
