@@ -93,7 +93,7 @@ bool is_beyond_timm(const Family& family, const std::string& key, const nlohmann
          (key == "global_pool" && (value == "sum" || value == "token_avg"));
 }
 
-// The architecture of that name in a config; an Error names the config.
+// The architecture of images of that name in a config; an Error names the config, and similar names of all kinds.
 const ArchitectureEntry& architecture_in(const io::Fields& fields, const std::string& name) {
   try {
     check_architecture(name);

@@ -304,8 +304,10 @@ TEST_F(ModelFolder, SaysWhichArchitectureWasMeant) {
   const std::string where = (folder_ / "config.json").string() + ": 'architecture': ";
   call_it("vit_tinny_patch16_224");
   expect_refusal(where + "there is no model 'vit_tinny_patch16_224' (did you mean 'vit_tiny_patch16_224', ");
-  call_it("llama");
-  expect_refusal(where + "there is no model 'llama' (vitrail models lists those that there are)");
+  call_it("lstn");  // folders of recurrent networks name theirs so too
+  expect_refusal(where + "there is no model 'lstn' (did you mean 'lstm'");
+  call_it("nonesuch");
+  expect_refusal(where + "there is no model 'nonesuch' (vitrail models lists those that there are)");
   call_it("vit_tiny_patch16_224.augreg_in21");
   expect_refusal(where + "'vit_tiny_patch16_224' has no tag 'augreg_in21', only ");
 }

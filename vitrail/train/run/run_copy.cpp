@@ -58,7 +58,7 @@ std::vector<RunFile> files_to_resume_from(const fs::path& run) {
   return files;
 }
 
-std::string packed(const std::vector<RunFile>& files) {
+std::string packed_files(const std::vector<RunFile>& files) {
   dist::Packer packer;
   packer.put(static_cast<std::uint64_t>(files.size()));
   for (const RunFile& file : files) {
@@ -68,7 +68,7 @@ std::string packed(const std::vector<RunFile>& files) {
   return packer.bytes();
 }
 
-std::vector<RunFile> unpacked(const std::string& bytes) {
+std::vector<RunFile> unpacked_files(const std::string& bytes) {
   dist::Unpacker unpacker(bytes);
   std::vector<RunFile> files(unpacker.get<std::uint64_t>());
   for (RunFile& file : files) {
@@ -188,11 +188,11 @@ RunCopy::RunCopy(dist::Communicator& ranks, const fs::path& given, const Note& n
   const bool leads = ranks.rank() == 0;
   dist::Packer own;
   own.put_text(leads ? run_name(run) : "");
-  own.put_text(leads ? packed(files_to_resume_from(run)) : "");
+  own.put_text(leads ? packed_files(files_to_resume_from(run)) : "");
   const std::string of_first = dist::all_gather(ranks, own.bytes(), where).front();
   dist::Unpacker unpacker(of_first);
   const std::string name = unpacker.get_text();
-  const std::vector<RunFile> files = unpacked(unpacker.get_text());
+  const std::vector<RunFile> files = unpacked_files(unpacker.get_text());
   if (leads && note) {
     note(note_of(files, without));
   }
