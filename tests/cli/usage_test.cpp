@@ -4,6 +4,7 @@
 #include <sstream>
 #include <string>
 
+#include <fmt/core.h>
 #include <gmock/gmock.h>
 
 #include "tests/cli/commands.h"
@@ -56,6 +57,17 @@ TEST(Usage, WithoutACommandTheHelpIsPrinted) {
   EXPECT_EQ(alone.status, 0);
   EXPECT_EQ(alone.out, vitrail("--help").out);
   EXPECT_EQ(alone.err, "");
+}
+
+TEST(Usage, ProcessesThatDoNotShareTheirWorkAreToldSoOnce) {
+  const auto said = [](int rank) {
+    return vitrail("models vit_tiny_patch16_224", "",
+                   fmt::format("OMPI_COMM_WORLD_SIZE=2 OMPI_COMM_WORLD_RANK={}", rank))
+        .err;
+  };
+  EXPECT_EQ(said(0),
+            "note: each of the 2 processes does all of the work: train, pretrain and bench comm share theirs\n");
+  EXPECT_EQ(said(1), "");
 }
 
 TEST(Usage, EveryTextOfTheHelpBeginsWithACapitalAndHasNoFullStop) {

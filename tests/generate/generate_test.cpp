@@ -335,7 +335,7 @@ TEST_P(Sampling, ReadsOfALongPromptWhatWouldBeInView) {
     config_.max_new_tokens = 60 - more;
     EXPECT_EQ(continued({.slides = true})[0].ids, Ids(all.begin() + more, all.end())) << more;
   }
-  EXPECT_THAT(error_of([&] { continued(); }), testing::HasSubstr("made for at most 24"));
+  EXPECT_THAT(error_of([&] { continued(); }), testing::HasSubstr("reads at most 24"));
 }
 
 TEST_P(Sampling, SaysWhatCannotBe) {
@@ -343,8 +343,8 @@ TEST_P(Sampling, SaysWhatCannotBe) {
   config_.max_new_tokens = 21;
   EXPECT_EQ(
       error(),
-      "a prompt of 5 tokens and 21 new ones are 26 in all, but the model is made for at most 24 and the one behind "
-      "them");
+      "a prompt of 5 tokens and 21 new ones are 26 in all, but the model reads at most 24, and the last new one is not "
+      "read: at most 20 can be new");
   config_.max_new_tokens.reset();
   config_.max_length = 5;
   EXPECT_EQ(error(), "the prompt has 5 tokens, and max_length 5 leaves no room for new ones");

@@ -26,8 +26,11 @@ TEST(OpenTensors, TellsFormatsByHowFilesBegin) {
     std::filesystem::copy_file(golden_path(golden), folder / name);
     EXPECT_EQ(open_tensors(folder / name).shape("f32"), Shape({3, 5}));
   }
-  write_atomically(folder / "lfs", std::string_view("version https://git-lfs.github.com/spec/v1"));
-  EXPECT_THAT(error_of([&] { open_tensors(folder / "lfs"); }), HasSubstr("not a safetensors file"));
+  write_atomically(folder / "text.bin", std::string_view("1234567"));
+  EXPECT_THAT(error_of([&] { open_tensors(folder / "text.bin"); }),
+              HasSubstr("text.bin: not a safetensors file, nor one of torch.save"));
+  write_atomically(folder / "lfs", std::string_view("version https://git-lfs.github.com/spec/v1\noid sha256:0\n"));
+  EXPECT_THAT(error_of([&] { open_tensors(folder / "lfs"); }), HasSubstr("lfs: the pointer of Git LFS to a file that"));
 }
 
 // A checkpoint in two files.

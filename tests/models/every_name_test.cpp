@@ -265,14 +265,14 @@ void try_out(const std::string& name) {
   const Model model = create_model(name, options_of(trial->second.smaller(own)));
   perturb(*model.net);
   expect_gradients(model, name);
-  const Tensor logits = logits_of_noise(model);
+  const Tensor logits = logits_of_noise(model, {}, 1);
   EXPECT_GE(pixels_left_out(model)[0], 0) << name;  // a training says it
 
   const test::TemporaryFolder folder;
   save_model(model, folder / "saved");
   const Model again = load_model(folder / "saved");
   expect_same_parameters(again, model);
-  test::expect_close(logits_of_noise(again), logits, 0, name);
+  test::expect_close(logits_of_noise(again, {}, 1), logits, 0, name);
 
   const Model there = moved(model, folder / "saved", trial->second, own);  // where images are small, and so is the work
   EXPECT_NE(input_shape(there), input_shape(model)) << name;

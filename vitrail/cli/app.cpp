@@ -21,6 +21,7 @@
 #include "vitrail/cli/help.h"
 #include "vitrail/cli/say.h"
 #include "vitrail/cli/say_why.h"
+#include "vitrail/dist/communicator.h"
 #include "vitrail/io/gzip.h"
 #include "vitrail/io/suggest.h"
 #include "vitrail/io/web/download.h"
@@ -396,6 +397,17 @@ io::DownloadProgress shown_download(const std::string& url) {
   };
 }
 
+// Says so where several processes were started of a command that does not share its work.
+void note_on_ranks(const std::vector<std::string>& arguments) {
+  const int ranks = dist::announced_ranks();
+  const std::vector<std::string> sharing = {"train", "pretrain", "bench"};
+  if (ranks > 1 && dist::announced_rank() == 0 && !arguments.empty() &&
+      std::ranges::find(sharing, arguments.front()) == sharing.end()) {
+    say_note(fmt::format("each of the {} processes does all of the work: train, pretrain and bench comm share theirs",
+                         ranks));
+  }
+}
+
 // Runs the command that the arguments name, and says on stderr what it failed of. Returns the exit status.
 int run_command(std::vector<std::string> arguments) {
   CLI::App app{"Vision transformers on the CPU: train, evaluate, explain, run", "vitrail"};
@@ -422,6 +434,7 @@ int run_command(std::vector<std::string> arguments) {
     if (asks && std::ranges::find(commands, arguments.front(), &CLI::App::get_name) != commands.end()) {
       arguments.emplace_back("--help");  // else it is told that there is none
     }
+    note_on_ranks(arguments);
     app.parse(std::vector<std::string>(arguments.rbegin(), arguments.rend()));  // CLI11 takes them from the back
     return 0;
   } catch (const CLI::Success& done) {  // `--help`, `--version`

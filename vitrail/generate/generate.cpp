@@ -57,9 +57,9 @@ std::int64_t check_prompts(const models::LanguageBody& model, const std::vector<
   const bool slides = options.slides && config.num_beams == 1;
   // The last of them is never read.
   check(slides || length + most_new - 1 <= positions,
-        "a prompt of {} tokens and {} new ones are {} in all, but the model is made for at most {} and the one behind "
-        "them",
-        length, most_new, length + most_new, positions);
+        "a prompt of {} tokens and {} new ones are {} in all, but the model reads at most {}, and the last new one is "
+        "not read: at most {} can be new",
+        length, most_new, length + most_new, positions, std::max<std::int64_t>(0, positions + 1 - length));
   check_tokens(config, model.vocab_size());
   check(options.prompt_lookup_num_tokens == 0 ||
             (prompts.size() == 1 && config.num_beams == 1 && config.num_return_sequences == 1),

@@ -3,6 +3,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <string_view>
 
 #include <nlohmann/json.hpp>
 
@@ -19,9 +20,14 @@ StoredTensors open_tensors(const std::filesystem::path& path) {
   const std::shared_ptr<const MappedFile> file = MappedFile::open(path);
   // Behind the length of its header, a safetensors file has a brace, a ZIP archive 0, and a file of torch.save 'F'.
   const bool has_header = file->bytes().size() > 8 && file->bytes()[8] == '{';
-  StoredTensors result = has_header || !is_torch_file(file->bytes())
-                             ? Safetensors::parse(file->bytes(), file, path.string())
-                             : parse_torch_file(file->bytes(), file, path.string());
+  const std::string_view text(reinterpret_cast<const char*>(file->bytes().data()), file->bytes().size());
+  check(!text.starts_with("version https://git-lfs.github.com/"),
+        "{}: the pointer of Git LFS to a file that is not here: `git lfs pull` fetches it", path.string());
+  const bool is_of_torch = !has_header && is_torch_file(file->bytes());
+  check(has_header || is_of_torch || path.extension() == ".safetensors",
+        "{}: not a safetensors file, nor one of torch.save", path.string());
+  StoredTensors result = is_of_torch ? parse_torch_file(file->bytes(), file, path.string())
+                                     : Safetensors::parse(file->bytes(), file, path.string());
   result.owned_by_file(file);
   return result;
 }

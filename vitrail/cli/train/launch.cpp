@@ -340,12 +340,10 @@ int Launch::go() {
     }
     restarts = step > reached ? 1 : restarts + 1;
     reached = std::max(step, reached);
-    if (restarts > flags_.max_restarts && step < 0) {
-      return code;
-    }
     if (restarts > flags_.max_restarts) {
-      say("vitrail launch: given up after {} without progress; the checkpoint of step {} is whole: {}\n",
-          io::counted(flags_.max_restarts, "restarts"), step, run_.string());
+      say("vitrail launch: given up after {} without progress; {}\n", io::counted(flags_.max_restarts, "restarts"),
+          step < 0 ? "nothing was saved yet"
+                   : fmt::format("the checkpoint of step {} is whole: {}", step, run_.string()));
       return code;
     }
     say("vitrail launch: it ended with {}; {}\n", code,

@@ -349,10 +349,10 @@ void Run::show_progress() {
     return;
   }
   const StepRecord recent = recent_mean(log_->history());
-  progress_->update(
-      updates_done(),
-      fmt::format("loss {:.3f}, lr {:.2e}, {:.0f} {}/s", recent.loss, recent.lr, recent.rate, task_->units()),
-      (learner_->epochs() - counters_.epoch - 1) * updates_per_epoch_);
+  progress_->update(updates_done(),
+                    fmt::format("loss {:.3f}, lr {:.2e}, {:.{}f} {}/s", recent.loss, recent.lr, recent.rate,
+                                recent.rate < 10 ? 1 : 0, task_->units()),
+                    (learner_->epochs() - counters_.epoch - 1) * updates_per_epoch_);
 }
 
 bool Run::save_is_due(std::int64_t step) const {
