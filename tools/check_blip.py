@@ -7,39 +7,30 @@ BlipForConditionalGeneration and BlipImageProcessor; `vitrail ask` and generate(
 transformers 5.23, torch, pillow.
 """
 
-import argparse
 import json
 import pathlib
-import subprocess
 import tempfile
 
-import torch
 import transformers as hf
 from PIL import Image
+
+from checks import Program, loaded, parser_of
 
 GOLDEN = pathlib.Path(__file__).resolve().parents[1] / "tests/golden/models/joint"
 QUESTIONS = ["what colour is the head of the large bird?", "how many small circles are there?", "is the picture red?"]
 
-parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-parser.add_argument("--vitrail", default="build/bin/vitrail")
-options = parser.parse_args()
+vitrail = Program(parser_of(__doc__).parse_args().vitrail)
 
 
-def vitrail(*arguments):
-    return subprocess.run([options.vitrail, *map(str, arguments)], check=True, stdout=subprocess.PIPE, text=True).stdout
-
-
-def load(work, name, kind):
+def written(work, name, kind):
     vitrail("convert", GOLDEN / name, "--output", work / name)
-    model, info = kind.from_pretrained(work / name, output_loading_info=True, local_files_only=True)
-    assert not any(info[key] for key in ("missing_keys", "unexpected_keys", "mismatched_keys")), info
-    return model.eval()
+    return loaded(kind, work / name)
 
 
 with tempfile.TemporaryDirectory() as temporary:
     work = pathlib.Path(temporary)
-    load(work, "blip_caption", hf.BlipForConditionalGeneration)
-    model = load(work, "blip_vqa", hf.BlipForQuestionAnswering)
+    written(work, "blip_caption", hf.BlipForConditionalGeneration)
+    model = written(work, "blip_vqa", hf.BlipForQuestionAnswering)
     processor = hf.BlipImageProcessorPil.from_pretrained(work / "blip_vqa")
     tokenizer = hf.AutoTokenizer.from_pretrained(work / "blip_vqa")
     vitrail("scenes", work / "scenes", "--count", 2)
@@ -48,12 +39,12 @@ with tempfile.TemporaryDirectory() as temporary:
         pixels = processor(Image.open(image).convert("RGB"), return_tensors="pt").pixel_values
         for question in QUESTIONS:
             ids = tokenizer(question, return_tensors="pt").input_ids
-            written = model.generate(ids, pixels, num_beams=5, num_return_sequences=5, max_new_tokens=19, length_penalty=0.0,
-                                     do_sample=False, output_scores=True, return_dict_in_generate=True)
-            theirs = [tokenizer.decode(row[1:], skip_special_tokens=True).strip() for row in written.sequences]
+            said = model.generate(ids, pixels, num_beams=5, num_return_sequences=5, max_new_tokens=19, length_penalty=0.0,
+                                  do_sample=False, output_scores=True, return_dict_in_generate=True)
+            theirs = [tokenizer.decode(row[1:], skip_special_tokens=True).strip() for row in said.sequences]
             best = json.loads(vitrail("ask", work / "blip_vqa", image, question, "--json"))["best"]
             ours = [answer["answer"] for answer in best]
-            error = max(abs(answer["probability"] - score) for answer, score in zip(best, written.sequences_scores.exp().tolist()))
+            error = max(abs(answer["probability"] - score) for answer, score in zip(best, said.sequences_scores.exp().tolist()))
             print(f"{question}: {ours}, probabilities within {error:.1e}")
             assert ours == theirs and error < 1e-5, theirs
-print("equal")
+print("passed")

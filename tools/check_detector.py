@@ -6,48 +6,34 @@ Detectors with the backbones resnet18 (trained norms) and resnet50 with a dilate
 moment; the folders go through DetrForObjectDetection and DetrImageProcessor. Needs transformers 5.23, timm 1.0.31, torch, pillow.
 """
 
-import argparse
 import json
 import pathlib
-import subprocess
 import tempfile
 
 import torch
 import transformers as hf
 from PIL import Image
-from safetensors.torch import load_file, save_file
 
-parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-parser.add_argument("--vitrail", default="build/bin/vitrail")
-options = parser.parse_args()
+from checks import Program, close, loaded, parser_of
 
-
-def vitrail(*arguments):
-    return subprocess.run([options.vitrail, *map(str, arguments)], check=True, stdout=subprocess.PIPE, text=True).stdout
+vitrail = Program(parser_of(__doc__).parse_args().vitrail)
 
 
 def check(work, name, *flags):
     vitrail("train", work / "scenes", "--task", "detect", "--val-split", "", "--model", name, "--shortest-edge", 96, "--epochs", 1,
             "-b", 4, "--lr", 1e-4, "--num-queries", 8, "--output", work / "runs", "--experiment", name, *flags)
     folder = work / f"runs/{name}/best"
-    model, info = hf.DetrForObjectDetection.from_pretrained(folder, output_loading_info=True, local_files_only=True)
-    model.eval()
-    assert not info["missing_keys"] and not info["mismatched_keys"], info
     # Norms that were trained have counted their batches, of which transformers' frozen ones know nothing.
-    assert all(key.endswith("num_batches_tracked") for key in info["unexpected_keys"]), info
+    model = loaded(hf.DetrForObjectDetection, folder, lambda key: key.endswith("num_batches_tracked"))
     processor = hf.DetrImageProcessorPil.from_pretrained(folder)
     images = [Image.open(work / f"scenes/images/{i:06}.png") for i in range(2)]
     images[1] = images[1].resize((64, 40))
     inputs = processor(images, return_tensors="pt")
     with torch.no_grad():
         theirs = model(**inputs)
-    save_file({"pixel_values": inputs.pixel_values, "pixel_mask": inputs.pixel_mask.bool()}, work / "x.safetensors")
-    vitrail("forward", folder, "--input", work / "x.safetensors", "--output", work / "y.safetensors")
-    ours = load_file(work / "y.safetensors")
+    ours = vitrail.forward(folder, work, pixel_values=inputs.pixel_values, pixel_mask=inputs.pixel_mask.bool())
     for key in ("logits", "pred_boxes"):
-        error = ((ours[key] - theirs[key]).abs().max() / theirs[key].abs().max()).item()
-        print(f"{name}: {key:<12} {error:.1e}")
-        assert error < 1e-4
+        close(ours[key], theirs[key], f"{name} {key}", 1e-4)
     # The program's own way from a file to boxes, and transformers'.
     found = json.loads(vitrail("detect", folder, work / "scenes/images/000000.png", "--threshold", 0, "--format", "json"))
     alone = processor(images[0], return_tensors="pt")
@@ -66,3 +52,4 @@ with tempfile.TemporaryDirectory() as temporary:
     vitrail("scenes", work / "scenes", "--count", 16)
     check(work, "detr_resnet18")
     check(work, "detr_resnet50_dc5", "--backbone-norm", "frozen")
+print("passed")

@@ -8,15 +8,15 @@ what `vitrail predict`, `fill-mask` and `embed` print. Needs transformers 5.23, 
 nothing of vitrail needs this.
 """
 
-import argparse
 import json
 import pathlib
-import subprocess
 import tempfile
 
 import numpy
 import transformers as hf
 from sentence_transformers import SentenceTransformer
+
+from checks import Program, loaded, parser_of
 
 SENTENCES = {
     "animal": ["the dog runs", "a cat eats today", "the old horse sleeps", "a dog sleeps", "the cat runs today"],
@@ -31,21 +31,7 @@ FAMILIES = {
 }
 RUN = ["--epochs", "2", "--batch-size", "4", "--lr", "1e-2", "--threads", "1"]
 
-parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-parser.add_argument("--vitrail", default="build/bin/vitrail")
-program = parser.parse_args().vitrail
-
-
-def vitrail(*arguments):
-    done = subprocess.run([program, *map(str, arguments)], capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    return done.stdout
-
-
-def loaded(kind, folder):
-    model, info = getattr(hf, kind).from_pretrained(folder, output_loading_info=True)
-    assert not any(info[key] for key in ("missing_keys", "unexpected_keys", "mismatched_keys")), info
-    return model.eval()
+vitrail = Program(parser_of(__doc__).parse_args().vitrail)
 
 
 def tokenizer_of(folder):
@@ -56,7 +42,7 @@ def tokenizer_of(folder):
     return tokenizer
 
 
-def close(ours, theirs, what):
+def near(ours, theirs, what):
     difference = numpy.abs(numpy.array(ours, float) - numpy.array(theirs, float)).max()
     assert difference < 1e-5, (what, difference)
 
@@ -74,36 +60,37 @@ def check(work, family):
 
     texts = [text for some in SENTENCES.values() for text in some]
     folder = trained("classify-text", work / "texts.tsv")
-    model = loaded(f"{prefix}ForSequenceClassification", folder)
+    model = loaded(getattr(hf, f"{prefix}ForSequenceClassification"), folder)
     model.config.pad_token_id = tokenizer_of(folder).pad_token_id
     pipe = hf.pipeline("text-classification", model=model, tokenizer=tokenizer_of(folder))
     for ours in json.loads(vitrail("predict", folder, work / "lines.txt", "--format", "json")):
         theirs = pipe(ours["text"], top_k=2)
         assert [one["label"] for one in ours["top"]] == [one["label"] for one in theirs]
-        close([one["probability"] for one in ours["top"]], [one["score"] for one in theirs], family)
+        near([one["probability"] for one in ours["top"]], [one["score"] for one in theirs], family)
     if family == "gpt2":
         return ["classify-text"]
     folder = trained("tag", work / "tags.txt")
-    pipe = hf.pipeline("token-classification", model=loaded(f"{prefix}ForTokenClassification", folder),
+    pipe = hf.pipeline("token-classification", model=loaded(getattr(hf, f"{prefix}ForTokenClassification"), folder),
                        tokenizer=tokenizer_of(folder), ignore_labels=[])
     for ours in json.loads(vitrail("predict", folder, work / "lines.txt", "--format", "json")):
         theirs = pipe(ours["text"])
         assert [one["entity"] for one in ours["tokens"]] == [one["entity"] for one in theirs]
-        close([one["score"] for one in ours["tokens"]], [one["score"] for one in theirs], family)
+        near([one["score"] for one in ours["tokens"]], [one["score"] for one in theirs], family)
     folder = trained("bert", work / "corpus.txt")
     kind = "ForPreTraining" if family == "bert" else "ForMaskedLM"
-    loaded(f"{prefix}{kind}", folder)
-    masked = loaded(f"{prefix}ForMaskedLM", folder) if family != "bert" else hf.BertForMaskedLM.from_pretrained(folder)
+    masked = loaded(getattr(hf, f"{prefix}{kind}"), folder)
+    if family == "bert":  # whose pipeline takes no model for pretraining
+        masked = hf.BertForMaskedLM.from_pretrained(folder)
     pipe = hf.pipeline("fill-mask", model=masked, tokenizer=tokenizer_of(folder))
     ours = json.loads(vitrail("fill-mask", folder, "the [MASK] runs", "--json"))
     theirs = pipe("the [MASK] runs")
     assert [one["token"] for one in ours] == [one["token"] for one in theirs]
-    close([one["score"] for one in ours], [one["score"] for one in theirs], family)
+    near([one["score"] for one in ours], [one["score"] for one in theirs], family)
     folder = trained("embed", "--src", work / "lines.txt", "--tgt", work / "others.txt")
-    loaded(f"{prefix}Model", folder)
+    loaded(getattr(hf, f"{prefix}Model"), folder)
     sentences = SentenceTransformer(str(folder), device="cpu")
     ours = [one["embedding"] for one in json.loads(vitrail("embed", folder, work / "lines.txt", "--json"))]
-    close(ours, sentences.encode(texts), family)
+    near(ours, sentences.encode(texts), family)
     return ["classify-text", "tag", "bert", "embed"]
 
 
@@ -121,3 +108,4 @@ with tempfile.TemporaryDirectory() as temporary:
             "--output", work / "tokenizer")
     for family in FAMILIES:
         print(family, *check(work, family))
+print("passed")
