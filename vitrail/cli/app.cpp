@@ -401,7 +401,9 @@ io::DownloadProgress shown_download(const std::string& url) {
 void note_on_ranks(const std::vector<std::string>& arguments) {
   const int ranks = dist::announced_ranks();
   const std::vector<std::string> sharing = {"train", "pretrain", "bench"};
-  if (ranks > 1 && dist::announced_rank() == 0 && !arguments.empty() &&
+  const auto has = [&](const char* word) { return std::ranges::find(arguments, word) != arguments.end(); };
+  if (ranks > 1 && dist::announced_rank() == 0 && !arguments.empty() && !has("--help") && !has("-h") &&
+      std::ranges::find(all_commands, arguments.front(), &Command::name) != std::end(all_commands) &&
       std::ranges::find(sharing, arguments.front()) == sharing.end()) {
     say_note(fmt::format("each of the {} processes does all of the work: train, pretrain and bench comm share theirs",
                          ranks));

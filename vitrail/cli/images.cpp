@@ -11,6 +11,7 @@
 #include <CLI/CLI.hpp>
 #include <fmt/core.h>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "vitrail/cli/say.h"
 #include "vitrail/data/coco/coco_file.h"
@@ -27,6 +28,7 @@
 #include "vitrail/tensor/error.h"
 #include "vitrail/train/run/progress.h"
 #include "vitrail/train/run/run_folder.h"
+#include "vitrail/train/sources/data_kinds.h"
 #include "vitrail/train/task.h"
 
 namespace vitrail::cli {
@@ -37,13 +39,17 @@ Tensor model_input(const models::Model& model, const io::Image& image) {
   return data::eval_transform(model.pretrained)(image).unsqueeze(0);
 }
 
-void make_page_folder(const fs::path& folder) {
-  const fs::path page = folder / "index.html";
-  const std::string there = io::is_file(page) ? io::read_text(page) : "";
+void check_own_page(const fs::path& page) {
+  std::error_code none;
+  const std::string there = fs::is_regular_file(page, none) ? io::read_text(page) : "";
   const auto has = [&](std::string_view part) { return there.find(part) != std::string::npos; };
   // Pages of earlier versions do not name the program.
   check(there.empty() || has(explain::page_generator) || has("<p class=\"lead\">") || has("<canvas id=\"map\">"),
         "'{}' is a page that vitrail has not made, and would be replaced: choose another --output", page.string());
+}
+
+void make_page_folder(const fs::path& folder) {
+  check_own_page(folder / "index.html");
   io::make_folder(folder);
 }
 
@@ -75,7 +81,20 @@ std::unique_ptr<data::Dataset> open_images(const DataFlags& flags, const models:
   where.skip_broken = flags.skip_broken;
   auto dataset = data::open_dataset(flags.data, where);
   say_notes_of(*dataset);
+  note_beside_classes(flags.data);
   return dataset;
+}
+
+void note_beside_classes(const std::string& source) {
+  std::vector<std::string> tasks;
+  try {
+    tasks = fs::is_directory(source) ? train::tasks_beside_classes(source) : tasks;
+  } catch (const std::exception&) {  // what lies there is no such data, or cannot be read
+    return;
+  }
+  if (!tasks.empty()) {
+    say_note(fmt::format("beside the classes of '{}' there is what is for --task {}", source, fmt::join(tasks, ", ")));
+  }
 }
 
 void settle_processor(models::PretrainedConfig& images, const std::string& folder) {

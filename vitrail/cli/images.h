@@ -32,6 +32,9 @@ namespace vitrail::cli {
 /// The model's input for one image: [1, C, H, W], by the model's evaluation transform.
 Tensor model_input(const models::Model& model, const io::Image& image);
 
+/// Throws Error if a page is there that vitrail has not made.
+void check_own_page(const std::filesystem::path& page);
+
 /// Makes the folder of a page, index.html, and of its pictures. Throws Error if it has an index.html of another origin.
 void make_page_folder(const std::filesystem::path& folder);
 /// A line on stderr that says so if the data are those of the model's run, which held a share of them out: the model
@@ -50,6 +53,9 @@ void settle_processor(models::PretrainedConfig& images, const std::string& folde
 
 /// Lines on stderr that say what of a data set is passed over, and what else may not be expected (data::notes_of()).
 void say_notes_of(const data::Dataset& dataset);
+
+/// Says on stderr that a folder of classes holds what another task learns, such as boxes.
+void note_beside_classes(const std::string& source);
 
 /// Runs train::evaluate(), under a progress bar with this title if stderr is a terminal.
 train::Evaluation evaluate_under_bar(std::string_view title, const models::Model& model, const data::Dataset& dataset,

@@ -4,7 +4,10 @@
 #include <array>
 #include <utility>
 
+#include <fmt/format.h>
+
 #include "vitrail/io/file.h"
+#include "vitrail/io/suggest.h"
 #include "vitrail/io/wording.h"
 #include "vitrail/tensor/error.h"
 
@@ -101,6 +104,18 @@ std::optional<std::size_t> column_named(const CsvRow& header, std::span<const st
 std::optional<std::size_t> column_named(const CsvRow& header, std::initializer_list<std::string_view> names,
                                         const std::string& source) {
   return column_named(header, std::span(names.begin(), names.size()), source);
+}
+
+std::string other_columns(const CsvRow& header, std::span<const std::string_view> names, std::size_t taken) {
+  std::vector<std::string> left;
+  for (std::size_t i = 0; i < header.fields.size(); ++i) {
+    if (i != taken && std::ranges::find(names, lower_case(trimmed(header.fields[i]))) != names.end()) {
+      left.push_back(on_one_line(trimmed(header.fields[i])));
+    }
+  }
+  return left.empty() ? ""
+                      : fmt::format("takes the column '{}' and leaves {}", on_one_line(trimmed(header.fields[taken])),
+                                    quoted_list(left, "and"));
 }
 
 namespace {

@@ -42,6 +42,10 @@ std::optional<std::size_t> column_named(const CsvRow& header, std::span<const st
 std::optional<std::size_t> column_named(const CsvRow& header, std::initializer_list<std::string_view> names,
                                         const std::string& source);
 
+/// "takes the column 'label' and leaves 'class'", where more columns than the one that was taken have one of `names`;
+/// else "".
+std::string other_columns(const CsvRow& header, std::span<const std::string_view> names, std::size_t taken);
+
 /// The words of a part's name in lower case, without spaces around them.
 std::string part_in_cell(std::string_view cell);
 

@@ -4,6 +4,7 @@
 #include <functional>
 #include <optional>
 #include <system_error>
+#include <unordered_map>
 #include <unordered_set>
 
 #include <fmt/format.h>
@@ -47,11 +48,20 @@ void note_unfilled(std::vector<std::string>& lines, std::string_view items, std:
 }
 
 void note_shared_images(std::vector<std::string>& lines, const data::Dataset& learned, const data::Dataset* judging) {
-  const auto hash_of = [](const data::Dataset& images, std::int64_t i) -> std::optional<std::size_t> {
+  std::unordered_map<std::string, std::filesystem::path> folders;  // where links lead
+  const auto hash_of = [&folders](const data::Dataset& images, std::int64_t i) -> std::optional<std::size_t> {
     const std::filesystem::path file = images.file(i);
-    return io::is_image_name(file)
-               ? std::optional(std::hash<std::string>()(std::filesystem::absolute(file).lexically_normal().string()))
-               : std::nullopt;
+    if (!io::is_image_name(file)) {
+      return std::nullopt;
+    }
+    const auto [known, is_new] = folders.try_emplace(file.parent_path().string());
+    if (is_new) {
+      const std::filesystem::path folder = std::filesystem::absolute(file).parent_path();
+      std::error_code unreadable;
+      known->second = std::filesystem::weakly_canonical(folder, unreadable);
+      known->second = unreadable ? folder.lexically_normal() : known->second;
+    }
+    return std::hash<std::string>()((known->second / file.filename()).string());
   };
   std::unordered_set<std::size_t> files;
   for (std::int64_t i = 0; judging != nullptr && i < learned.size(); ++i) {

@@ -3,6 +3,7 @@
 #include <fstream>
 #include <string>
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 
 #include "tests/cli/commands.h"
@@ -142,8 +143,34 @@ TEST_F(TablesForAModel, HaveSpacesAroundALabel) {
 TEST_F(TablesForAModel, HaveNoColumnTwice) {
   std::ofstream(path("twice.csv")) << "path,label,Label\n" << path("data/train/red/1.png") << ",red,blue\n";
   refuses("eval " + best() + " " + path("twice.csv"), "line 1 names two columns 'label'");
+  // Of two whose names are understood, one is taken, which is said; so are lines that name an image again.
+  const std::string row = path("data/train/red/1.png") + ",1,red\n";
+  std::ofstream(path("two.csv")) << "path,target,class\n" << row << row;
+  const Outcome outcome = vitrail("eval " + best() + " " + path("two.csv") + " --threads 1");
+  EXPECT_EQ(outcome.status, 0) << outcome.err;
+  EXPECT_THAT(outcome.err, AllOf(HasSubstr("two.csv: takes the column 'class' and leaves 'target'"),
+                                 HasSubstr("two.csv: a line names an image again, which counts as often")));
   refuses("train scenes:count=8,task=count,questions=3 --model linear", "'questions' has no effect here");
   refuses("train scenes:count=8,captions=3 --task detect --model detr_scenes", "'captions' has no effect here");
+}
+
+TEST_F(TablesForAModel, SaySoWhereMostLabelsComeOnce) {
+  std::string table = "path,label\n";
+  for (int i = 0; i < 32; ++i) {
+    table += fmt::format("data/train/{}/{}.png,{}\n", i % 2 == 0 ? "red" : "blue", i / 2, 0.01 * i);
+  }
+  const Outcome trained = vitrail("train " + write("numbers.csv", table) + " --val-split ''" + small_run("numbers"));
+  EXPECT_EQ(trained.status, 0) << trained.err;
+  EXPECT_THAT(trained.out + trained.err, HasSubstr("32 classes for 32 images: most labels come once"));
+}
+
+TEST_F(TablesForAModel, AndFoldersSayWhatIsTrainedOnToo) {
+  fs::create_directory(path("linked"));
+  fs::create_directory_symlink(path("data/train"), path("linked/train"));
+  fs::create_directory_symlink(path("data/train"), path("linked/val"));
+  const Outcome trained = vitrail("train " + path("linked") + small_run("linked"));
+  EXPECT_EQ(trained.status, 0) << trained.err;
+  EXPECT_THAT(trained.out + trained.err, HasSubstr("32 of the 32 images to evaluate on are trained on too"));
 }
 
 TEST_F(TablesForAModel, AndListsSayWhatTheyHold) {

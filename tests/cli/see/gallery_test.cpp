@@ -180,6 +180,10 @@ TEST_F(Gallery, SaysWhatDoesNotFit) {
     EXPECT_THAT(outcome.err, HasSubstr(words)) << flags;
   }
   EXPECT_FALSE(fs::exists(path("never.html")));
+  io::write_atomically(path("mine.html"), std::string_view("<p>mine"));
+  EXPECT_THAT(vitrail("gallery " + image + " --detector " + run("detect") + " --output " + path("mine.html")).err,
+              HasSubstr("mine.html' is a page that vitrail has not made"));
+  EXPECT_EQ(io::read_text(path("mine.html")), "<p>mine");
 }
 
 TEST_F(Gallery, CountsCaptionsThatAreTooLong) {

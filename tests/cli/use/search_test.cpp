@@ -135,6 +135,8 @@ class SearchedFolder : public Commands {};
 TEST_F(SearchedFolder, MayBeGone) {
   fs::copy(path("data/train/red"), path("album"), fs::copy_options::recursive);
   ASSERT_EQ(vitrail("index " + path("album") + " --model " + best() + " --output " + path("a.index")).status, 0);
+  refuses("search " + path("a.index") + " " + path("data/train/red/3.png") + " --output " + path("album/1.png"),
+          "album/1.png' is the input");
   fs::rename(path("album"), path("moved"));
   const Outcome found = vitrail("search " + path("a.index") + " " + path("moved/3.png") + " -k 1");
   EXPECT_THAT(found.out, HasSubstr("1.0000  " + path("album/3.png")));

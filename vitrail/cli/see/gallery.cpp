@@ -287,6 +287,7 @@ void make_gallery(const GalleryFlags& flags) {
   check_usage(!flags.vqa.model.empty() || !asks, "--questions and --ask are for --vqa");
   check_usage(!flags.captioner.model.empty() || flags.scenes.empty(), "--scenes judges what --captioner says");
   check_usage(!flags.detector.model.empty() || !flags.threshold, "--threshold is for the boxes of --detector");
+  check_own_page(flags.output);
   const DType dtype = flags.compute.apply();
   const std::vector<NamedImage> images = list_images(flags.images, flags.output);
   std::optional<DetectorPart> detector;

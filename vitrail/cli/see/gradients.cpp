@@ -58,7 +58,15 @@ explain::GradientReach reach_of(const std::string& name, const GradientFlags& fl
   const std::vector<std::int64_t> ids = text::load_tokenizer(folder).encode(words, false).ids;
   check(std::ssize(ids) > flags.steps, "{}: {} tokens are too few for {} steps and one more", flags.text, ids.size(),
         flags.steps);
-  return explain::gradient_reach(*recurrent, parts_of(ids, flags.texts, flags.steps + 1));
+  // As many tokens are read before, of a short text half of what is left: a state near the zeros at a beginning has
+  // other gradients.
+  const std::int64_t before = std::min(flags.steps, (std::ssize(ids) - flags.steps - 1) / 2);
+  explain::GradientReach reach =
+      explain::gradient_reach(*recurrent, parts_of(ids, flags.texts, before + flags.steps + 1));
+  for (std::vector<double>* norms : {&reach.h, &reach.c}) {
+    norms->resize(std::min(norms->size(), static_cast<std::size_t>(flags.steps)));
+  }
+  return reach;
 }
 
 // A curve a model on a logarithmic scale; a gradient of 0 leaves a gap.

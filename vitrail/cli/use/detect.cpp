@@ -113,7 +113,7 @@ class Detections {
     }
   }
 
-  static double rounded(double pixels) { return std::round(pixels * 100) / 100; }
+  static double rounded(double pixels) { return std::round(pixels * 1e6) / 1e6; }
 
   const DetectFlags& flags_;
   DType dtype_;

@@ -307,6 +307,10 @@ void generate_texts(const GenerateFlags& flags) {
   Generator generator(flags);
   check_usage(flags.prompt || !flags.prompts.empty() || generator.begins(),
               "name a PROMPT, - for the standard input, or --prompts FILE");
+  if (flags.prompt && flags.prompt != "-" && io::is_file(*flags.prompt)) {
+    say_note(fmt::format("'{}' is continued as a text: --prompts {} reads the file, a prompt a line", *flags.prompt,
+                         io::shell_word(*flags.prompt)));
+  }
   std::vector<std::string> prompts = {flags.prompt.value_or("")};
   const bool from_input = flags.prompts == "-" || flags.prompt == "-";
   if (from_input || !flags.prompts.empty()) {

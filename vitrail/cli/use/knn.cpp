@@ -70,6 +70,7 @@ std::pair<train::Features, train::Features> features_of(const KnnFlags& flags) {
   const train::EvaluateOptions options = flags.test.options(dtype);
   const models::Model model = flags.model.open_for_images();
   const models::Model trunk = models::without_head(model, flags.pool);
+  std::string noted;
   const auto open = [&](const std::string& source, const std::string& split, std::vector<std::string> classes,
                         const char* title) {
     if (is_features(source)) {
@@ -81,6 +82,10 @@ std::pair<train::Features, train::Features> features_of(const KnnFlags& flags) {
     where.skip_broken = options.skip_broken;
     const std::unique_ptr<data::Dataset> images = data::open_dataset(source, where);
     say_notes_of(*images);
+    if (source != noted) {
+      note_beside_classes(source);
+      noted = source;
+    }
     train::Features features = embed_under_bar(title, trunk, *images, options);
     note_left_out_images(features.broken);
     features.facts = train::facts_of(trunk);

@@ -17,6 +17,7 @@
 #include "vitrail/cli/print_json.h"
 #include "vitrail/cli/say.h"
 #include "vitrail/cli/use/index_model.h"
+#include "vitrail/data/beside.h"
 #include "vitrail/data/dataset.h"
 #include "vitrail/data/resize.h"
 #include "vitrail/explain/drawing/drawing.h"
@@ -180,6 +181,12 @@ void note_gone(const train::ImageIndex& index) {
 void search_images(const SearchFlags& flags) {
   const DType dtype = flags.compute.apply();
   const train::ImageIndex index = train::load_index(flags.index);
+  std::error_code none;
+  if (io::is_file(flags.output) && fs::is_directory(index.source, none) && data::lies_in(flags.output, index.source)) {
+    for (std::int64_t i = 0; i < std::ssize(index.images); ++i) {
+      check_not_input(flags.output, train::path_of(index, i));
+    }
+  }
   note_gone(index);
   if (flags.compute.amp || !flags.compute.dtype.empty()) {
     note_int8_weights(index.model, flags.compute.amp ? "--amp" : "--dtype");

@@ -184,6 +184,8 @@ class Zeroshot {
     where.skip_broken = flags_.data.skip_broken;
     where.classes = flags_.labels.empty() ? std::vector<std::string>() : read_labels(flags_.labels);
     const auto images = data::open_dataset(flags_.data.data, where);
+    say_notes_of(*images);
+    note_beside_classes(flags_.data.data);
     const std::vector<std::string>& labels = images->classes();
     const Tensor vectors = label_vectors(labels);
     if (!flags_.output.empty()) {
@@ -355,6 +357,9 @@ void add_zeroshot(CLI::App& app) {
     check_usage(pairs->count() == 0 || (labels->count() == 0 && templates->count() == 0),
                 "--pairs have texts of their own: leave out --labels and --templates");
     check_usage(of_images || (topk->count() == 0 && flags->format != "csv"), "--topk and --format csv are for IMAGES");
+    if (of_images && labels->count() == 0) {
+      say_note("without --labels, what may be in a picture are the things of scenes: red circle, green bird, …");
+    }
     Zeroshot(*flags).run();
   });
 }

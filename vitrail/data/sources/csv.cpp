@@ -2,6 +2,7 @@
 #include "vitrail/io/csv.h"
 
 #include <algorithm>
+#include <array>
 #include <fstream>
 #include <map>
 #include <optional>
@@ -21,6 +22,10 @@ namespace {
 namespace fs = std::filesystem;
 
 using io::CsvRow;
+
+constexpr std::array<std::string_view, 7> path_names = {"path",     "file",  "filename", "file_name",
+                                                        "filepath", "image", "picture"};
+constexpr std::array<std::string_view, 5> label_names = {"label", "class", "class_name", "target", "category"};
 
 struct Columns {
   bool header = false;
@@ -49,14 +54,38 @@ Columns find_columns(const std::vector<CsvRow>& rows, const std::string& source,
   return columns;
 }
 
-// Notes the images that are there under several classes.
+// Notes the columns that might have been taken as well.
+void note_other_columns(Listing& listing, const CsvRow& header, const Columns& columns, bool labeled,
+                        const std::string& source) {
+  std::vector<std::string> others = {io::other_columns(header, path_names, columns.path)};
+  if (labeled) {
+    others.push_back(io::other_columns(header, label_names, columns.label));
+  }
+  for (const std::string& other : others) {
+    if (!other.empty()) {
+      listing.notes.push_back(fmt::format("{}: {}", source, other));
+    }
+  }
+}
+
+// Notes the images that are there under several classes, or several times.
 void note_contradictions(Listing& listing, const std::vector<std::string>& classes, const std::string& source) {
-  std::map<std::string, std::string> class_of;
+  std::map<std::string, std::pair<std::string, std::int64_t>> lines;  // the first class of each image, and how many
   std::set<std::string> several;
   for (std::size_t i = 0; i < classes.size(); ++i) {
-    if (class_of.emplace(listing.names[i], classes[i]).first->second != classes[i]) {
+    auto& [label, count] = lines.try_emplace(listing.names[i], classes[i], 0).first->second;
+    ++count;
+    if (label != classes[i]) {
       several.insert(listing.names[i]);
     }
+  }
+  std::int64_t again = 0;
+  for (const auto& [name, seen] : lines) {
+    again += several.contains(name) ? 0 : seen.second - 1;
+  }
+  if (again > 0) {
+    listing.notes.push_back(fmt::format("{}: {} an image again, which counts as often", source,
+                                        again == 1 ? "a line names" : fmt::format("{} lines name", again)));
   }
   if (!several.empty()) {
     listing.notes.push_back(fmt::format("{}: {} under several classes, such as {}", source,
@@ -71,11 +100,11 @@ bool is_table_header(const CsvRow& row) {
 }
 
 std::optional<std::size_t> path_column(const CsvRow& header, const std::string& source) {
-  return io::column_named(header, {"path", "file", "filename", "file_name", "filepath", "image", "picture"}, source);
+  return io::column_named(header, path_names, source);
 }
 
 std::optional<std::size_t> label_column(const CsvRow& header, const std::string& source) {
-  return io::column_named(header, {"label", "class", "class_name", "target", "category"}, source);
+  return io::column_named(header, label_names, source);
 }
 
 bool is_table_of_images(const fs::path& file) {
@@ -201,6 +230,9 @@ Listing list_csv(const fs::path& path, const std::string& split, const ListOptio
   const Columns columns = find_columns(rows, source, labeled);
   check(!columns.header || rows.size() > 1, "{}: there are no lines below the header", source);
   Listing listing;
+  if (columns.header) {
+    note_other_columns(listing, rows[0], columns, labeled, source);
+  }
   std::vector<std::string> classes;
   std::set<std::string> seen;
   for (const CsvRow* row : rows_of(rows,

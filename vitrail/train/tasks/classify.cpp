@@ -416,6 +416,11 @@ std::vector<std::string> Classify::summary() const {
     lines.push_back(fmt::format("note: timm has no '{}' with another {}: vitrail alone reads the run's folders",
                                 model_.architecture, io::quoted_list(refused, "or")));
   }
+  if (const std::int64_t known = std::ssize(training_->classes()), images = training_->size();
+      options_.resume.empty() && known > 20 && 4 * known > 3 * images) {
+    lines.push_back(fmt::format("note: {} for {}: most labels come once, as numbers do that are not to be classes",
+                                io::counted(known, "classes"), io::counted(images, "images")));
+  }
   const std::vector<std::string> tasks =
       fs::is_directory(options_.data_dir) ? tasks_beside_classes(options_.data_dir) : std::vector<std::string>();
   if (!tasks.empty()) {
