@@ -5,7 +5,7 @@
 For each family, vitrail learns a tokenizer of byte-level BPE and a small model from a few sentences (of a family without
 a name in vitrail, from a model that transformers has made), Image GPT from a few pictures. from_pretrained() must then
 find no missing or unexpected key, its logits be those of `vitrail forward`, and its greedy texts those of
-`vitrail generate`. Needs transformers 5.23 and torch; nothing of vitrail needs this.
+`vitrail generate`. Needs transformers 5.23, torch and pillow; nothing of vitrail needs this.
 """
 
 import json
@@ -14,6 +14,7 @@ import tempfile
 
 import torch
 import transformers as hf
+from PIL import Image
 
 from checks import Program, close, loaded, parser_of
 
@@ -42,8 +43,6 @@ vitrail = Program(options.vitrail)
 
 
 def write_pictures(folder):
-    from PIL import Image
-
     for label in ("dark", "light"):
         (folder / label).mkdir(parents=True)
         for i in range(8):
@@ -61,10 +60,11 @@ def trained(work, family, model):
                 *common)
     else:
         if not isinstance(model, list):
-            model.vocab_size = hf.AutoTokenizer.from_pretrained(work / "tokenizer").vocab_size
+            tokenizer = hf.AutoTokenizer.from_pretrained(work / "tokenizer")
+            model.vocab_size = tokenizer.vocab_size
             made = work / f"{family}-made"
             getattr(hf, FAMILIES[family][0])(model).save_pretrained(made)
-            hf.AutoTokenizer.from_pretrained(work / "tokenizer").save_pretrained(made)
+            tokenizer.save_pretrained(made)
             model = ["--model", made]
         else:
             model = [*model, "--tokenizer", work / "tokenizer"]

@@ -3,6 +3,7 @@
 #include <fstream>
 
 #include <gmock/gmock.h>
+#include <nlohmann/json.hpp>
 
 #include "tests/support/program.h"
 #include "tests/train/tiny.h"
@@ -84,6 +85,12 @@ TEST(RecurrentLanguageModel, IsTrainedDescribedAndContinuesTexts) {
   const Outcome compared = vitrail("compare " + path("runs/gru") + " " + path("runs/lstm"));
   EXPECT_THAT(compared.out, ::testing::ContainsRegex("gru +\\| gru +\\|"));
   const std::string gradients = "gradients " + path("runs/gru") + " --output " + path("x.svg") + " --text ";
+  // How far back is looked does not change what is seen nearer.
+  const auto five_steps_back = [&](const std::string& steps) {
+    const Outcome few = vitrail(gradients + path("text.txt") + " --texts 200 --json --steps " + steps);
+    return nlohmann::json::parse(few.out)[0]["h"][5].get<double>();
+  };
+  EXPECT_NEAR(five_steps_back("6") / five_steps_back("20"), 1, 0.15);
   EXPECT_THAT(vitrail(gradients + path("text.txt") + " --steps 5000").err,
               HasSubstr("960 tokens are too few for 5000 steps and one more"));
   EXPECT_THAT(vitrail("gradients " + golden_path("models/text/gpt2").string() + " --text " + path("text.txt")).err,

@@ -95,7 +95,7 @@ class Detections {
                           {"category_id", models::category_id_of(detector_, object.label)},
                           {"category", label},
                           {"bbox", {rounded(box.x0), rounded(box.y0), rounded(box.width()), rounded(box.height())}},
-                          {"score", std::round(object.score * 1e6) / 1e6}});
+                          {"score", rounded(object.score)}});
       if (flags_.format == "csv") {
         tell("{},{},{:.4f},{:.1f},{:.1f},{:.1f},{:.1f}\n", csv_field(name), csv_field(label), object.score, box.x0,
              box.y0, box.width(), box.height());
@@ -113,7 +113,7 @@ class Detections {
     }
   }
 
-  static double rounded(double pixels) { return std::round(pixels * 1e6) / 1e6; }
+  static double rounded(double value) { return std::round(value * 1e6) / 1e6; }
 
   const DetectFlags& flags_;
   DType dtype_;

@@ -400,6 +400,8 @@ std::vector<DataOfKind> data_in(const fs::path& source) {
   return all;
 }
 
+bool most_labels_come_once(std::int64_t labels, std::int64_t items) { return labels > 20 && 4 * labels > 3 * items; }
+
 std::vector<std::string> tasks_beside_classes(const fs::path& source) {
   std::vector<std::string> tasks;
   std::error_code error;

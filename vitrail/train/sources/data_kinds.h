@@ -42,6 +42,9 @@ std::vector<DataOfKind> data_in(const std::filesystem::path& source);
 /// "caption", "vqa".
 std::vector<std::string> tasks_beside_classes(const std::filesystem::path& source);
 
+/// Whether most of so many items have a label of their own: no classes, but numbers, or texts that belong to others.
+bool most_labels_come_once(std::int64_t labels, std::int64_t items);
+
 /// A path as it is given to the program in a shell.
 std::string argument_of(const std::filesystem::path& path);
 

@@ -63,7 +63,7 @@ std::vector<PartOfData> look_at_labels(const fs::path& file) {
     result.push_back({.name = one.name,
                       .counts = {{"texts", counts[one.name]}},
                       .classes = text::sorted_labels({own.begin(), own.end()})});
-    if (std::ssize(own) > 20 && 4 * std::ssize(own) > 3 * counts[one.name]) {
+    if (most_labels_come_once(std::ssize(own), counts[one.name])) {
       result.back().notes.push_back(
           "most labels come once: texts that belong together, or translations, are learnt with --task embed or "
           "translate");

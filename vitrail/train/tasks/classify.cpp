@@ -417,7 +417,7 @@ std::vector<std::string> Classify::summary() const {
                                 model_.architecture, io::quoted_list(refused, "or")));
   }
   if (const std::int64_t known = std::ssize(training_->classes()), images = training_->size();
-      options_.resume.empty() && known > 20 && 4 * known > 3 * images) {
+      options_.resume.empty() && most_labels_come_once(known, images)) {
     lines.push_back(fmt::format("note: {} for {}: most labels come once, as numbers do that are not to be classes",
                                 io::counted(known, "classes"), io::counted(images, "images")));
   }
